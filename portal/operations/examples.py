@@ -58,6 +58,7 @@ REQUESTS: dict[str, Any] = {
         "roi": _ROI,
     },
     "canvases_partial_update": {"mpp_x": 0.25, "mpp_y": 0.25},
+    "cases_bulk_details": {"cases": [_CASE], "organ": "Caecum", "diagnosis": "8211/0"},
     "cases_bulk_export": {"cases": [_CASE]},
     "cases_bulk_shares": {"cases": [_CASE], "with_lab": "east", "until": "2099-12-31"},
     "cases_bulk_tags": {"filter": {"organ": "colon"}, "add": ["teaching"]},

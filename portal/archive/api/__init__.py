@@ -6,7 +6,7 @@ from typing import Any
 
 from django.urls import path, register_converter
 
-from portal.archive.api.bulk import CasesShareApi, CasesTagApi
+from portal.archive.api.bulk import CasesDetailsApi, CasesShareApi, CasesTagApi
 from portal.archive.api.canvases import CanvasViewSet, SignedConverter
 from portal.archive.api.cases import CaseViewSet
 from portal.archive.api.intake import IntakeRulesApi, OriginalViewSet, QuarantineViewSet
@@ -52,6 +52,7 @@ urlpatterns = [
     ),
     path("intake-rules/<uuid:id>/", IntakeRulesApi.as_view(), name="intake-rules"),
     path("cases/bulk/tags/", CasesTagApi.as_view(), name="case-bulk-tags"),
+    path("cases/bulk/details/", CasesDetailsApi.as_view(), name="case-bulk-details"),
     path("cases/bulk/shares/", CasesShareApi.as_view(), name="case-bulk-shares"),
     path("cases/<uuid:case_id>/shares/", CaseSharesApi.as_view(), name="case-shares"),
     path(

@@ -1,4 +1,4 @@
-"""``/api/v1/cases/bulk/``: tag and share many cases."""
+"""``/api/v1/cases/bulk/``: tag, describe and share many cases."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from rest_framework.response import Response
 from portal.archive.filters import cases_chosen
 from portal.archive.serializers.bulk import (
     BulkResultSerializer,
+    CasesDetailsSerializer,
     CaseSelectionSerializer,
     CasesShareSerializer,
     CasesTagSerializer,
+    DetailsResultSerializer,
 )
-from portal.archive.services.bulk import BulkResult, cases_tag
+from portal.archive.services.bulk import BulkResult, cases_tag, cases_update
 from portal.archive.services.sharing import shares_offer
 from portal.core.api.views import ApiView
 from portal.core.http.audit_rules import audited, rejections
@@ -40,6 +42,28 @@ class CasesTagApi(ApiView):
         return _changed(request, CasesTagSerializer(data=request.data), cases_tag)
 
 
+@audited(POST=rejections("case.changed"))
+class CasesDetailsApi(ApiView):
+    """Organ and diagnosis of many cases."""
+
+    area = TokenArea.CASES
+
+    @extend_schema(
+        operation_id="cases_bulk_details",
+        request=CasesDetailsSerializer,
+        responses=DetailsResultSerializer,
+        summary="Set organ and diagnosis of many cases",
+    )
+    def post(self, request: Request) -> Response:
+        """In one transaction; each case takes the role of annotator.
+
+        Words are spelled as each case's lab does. Each row of `before` is a request that takes
+        the change back for its cases.
+        """
+        body = CasesDetailsSerializer(data=request.data)
+        return _changed(request, body, cases_update, DetailsResultSerializer)
+
+
 @audited(POST=rejections("share.offered"))
 class CasesShareApi(ApiView):
     """Shares of many cases with another lab."""
@@ -58,10 +82,13 @@ class CasesShareApi(ApiView):
 
 
 def _changed(
-    request: Request, body: CaseSelectionSerializer, change: Callable[..., BulkResult]
+    request: Request,
+    body: CaseSelectionSerializer,
+    change: Callable[..., BulkResult],
+    answer: type[BulkResultSerializer] = BulkResultSerializer,
 ) -> Response:
     """Change the chosen cases by the other fields of the body."""
     body.is_valid(raise_exception=True)
     data, user = dict(body.validated_data), user_of(request)
     result = change(user=user, case_ids=cases_chosen(user, data), **data)
-    return Response(BulkResultSerializer(result).data)
+    return Response(answer(result).data)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from portal.archive.services.bulk import MAX_CASES
+from portal.archive.services.bulk import MAX_CASES, CaseDetails
 from portal.archive.services.cases import MAX_TAG_LENGTH, MAX_TAGS
 
 
@@ -37,6 +37,23 @@ class CasesTagSerializer(CaseSelectionSerializer):
     )
 
 
+class CasesDetailsSerializer(CaseSelectionSerializer):
+    """Organ and diagnosis to set; one that is not given stays as it is."""
+
+    organ = serializers.CharField(
+        max_length=80,
+        required=False,
+        allow_blank=True,
+        help_text="The organ, or its code in the lab's vocabulary; empty removes it",
+    )
+    diagnosis = serializers.CharField(
+        max_length=200,
+        required=False,
+        allow_blank=True,
+        help_text="The diagnosis, or its code in the lab's vocabulary; empty removes it",
+    )
+
+
 class CasesShareSerializer(CaseSelectionSerializer):
     """Lab and last day of new shares."""
 
@@ -63,3 +80,21 @@ class BulkResultSerializer(serializers.Serializer[Any]):
     )
     unchanged = serializers.IntegerField(help_text="Number of cases that needed no change")
     problems = CaseProblemSerializer(many=True)
+
+
+class CaseDetailsSerializer(serializers.Serializer[Any]):
+    """Organ and diagnosis that cases had: a request that takes the change back."""
+
+    cases = serializers.ListField(child=serializers.UUIDField())
+    organ = serializers.CharField(required=False)
+    diagnosis = serializers.CharField(required=False)
+
+    def to_representation(self, instance: CaseDetails) -> dict[str, Any]:
+        """Only those that the change set."""
+        return {"cases": [str(pk) for pk in instance.cases], **instance.details}
+
+
+class DetailsResultSerializer(BulkResultSerializer):
+    """Result of a change of organ and diagnosis."""
+
+    before = CaseDetailsSerializer(many=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db import transaction
 from django.utils import timezone
 
-from portal.archive.models import Case
-from portal.archive.services.cases import search_text, tags_clean
+from portal.archive.models import Case, VocabularyField
+from portal.archive.services.cases import search_text, tags_clean, words_spelled
 from portal.core.errors import InvalidInputError
 from portal.core.events import events_emit
-from portal.core.text import name_key
+from portal.core.text import name_clean, name_key
 from portal.labs.models import Role, User
 from portal.labs.selectors import labs_with_role
 
@@ -49,6 +49,61 @@ class BulkResult:
     problems: list[CaseProblem] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class CaseDetails:
+    """Organ and diagnosis that cases had; they are the request that takes a change back."""
+
+    cases: list[uuid.UUID]
+    details: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DetailsResult(BulkResult):
+    """Result of a change of organ and diagnosis.
+
+    Attributes:
+        before: What the changed cases had, a row for each combination of words.
+    """
+
+    before: list[CaseDetails] = field(default_factory=list)
+
+
+def cases_update(*, user: User, case_ids: Sequence[uuid.UUID], **details: str) -> DetailsResult:
+    """Set organ or diagnosis of cases, in one transaction. Emits ``case.changed`` for each.
+
+    The words are spelled as each case's lab does; a code of its vocabulary stands for the term.
+
+    Args:
+        case_ids: 1 to ``MAX_CASES``.
+        details: ``organ``, ``diagnosis`` or both; an empty word removes it.
+    Raises:
+        InvalidInputError: too many cases, no word, or a word that is too long.
+    """
+    ids, words = cases_counted(case_ids), _details_clean(details)
+    result = BulkResult()
+    before: dict[tuple[str, ...], list[uuid.UUID]] = {}
+    with transaction.atomic():
+        cases = cases_writable(user, ids, result, at_least=Role.ANNOTATOR)
+        spelled = {
+            lab_id: words_spelled(lab_id, words, changed=[case.pk for case in cases])
+            for lab_id in {case.lab_id for case in cases}
+        }
+        changed: list[Case] = []
+        for case in cases:
+            old = tuple(str(getattr(case, name)) for name in words)
+            new = spelled[case.lab_id]
+            if old == tuple(new.values()):
+                continue
+            before.setdefault(old, []).append(case.pk)
+            for name, word in new.items():
+                setattr(case, name, word)
+            changed.append(case)
+        _save(changed, [*words], result)
+    done = completed(result, ids)
+    rows = [CaseDetails(pks, dict(zip(words, old, strict=True))) for old, pks in before.items()]
+    return DetailsResult(done.changed, done.unchanged, done.problems, rows)
+
+
 def cases_tag(
     *,
     user: User,
@@ -79,14 +134,9 @@ def cases_tag(
                 continue
             if tags == case.tags:
                 continue
-            case.tags, case.updated_at = tags, timezone.now()
-            case.search_text = search_text(case)
+            case.tags = tags
             changed.append(case)
-        Case.objects.bulk_update(changed, ["tags", "search_text", "updated_at"])
-        result.changed.extend(case.pk for case in changed)
-        for lab_id in {case.lab_id for case in changed}:
-            payloads = [{"case_id": str(case.pk)} for case in changed if case.lab_id == lab_id]
-            events_emit("case.changed", lab_id=lab_id, payloads=payloads)
+        _save(changed, ["tags"], result)
     return completed(result, ids)
 
 
@@ -134,3 +184,31 @@ def completed(result: BulkResult, ids: Sequence[uuid.UUID]) -> BulkResult:
     """The result with the number of cases that were neither changed nor refused."""
     rest = len(ids) - len(result.changed) - len(result.problems)
     return BulkResult(result.changed, rest, result.problems)
+
+
+def _details_clean(details: Mapping[str, str]) -> dict[str, str]:
+    """Words as they are stored, in the order of ``VocabularyField``."""
+    words = {}
+    for name in VocabularyField.values:
+        if name not in details:
+            continue
+        words[name] = name_clean(details[name])
+        limit = int(getattr(Case._meta.get_field(name), "max_length", 0))
+        if len(words[name]) > limit:
+            raise InvalidInputError(
+                f"{name}: at most {limit} characters; it has {len(words[name])}."
+            )
+    if not words:
+        raise InvalidInputError("organ, diagnosis: give at least one of them.")
+    return words
+
+
+def _save(cases: Sequence[Case], names: Sequence[str], result: BulkResult) -> None:
+    """Save these fields of changed cases. Emits ``case.changed`` for each."""
+    for case in cases:
+        case.search_text, case.updated_at = search_text(case), timezone.now()
+    Case.objects.bulk_update(cases, [*names, "search_text", "updated_at"])
+    result.changed.extend(case.pk for case in cases)
+    for lab_id in {case.lab_id for case in cases}:
+        payloads = [{"case_id": str(case.pk)} for case in cases if case.lab_id == lab_id]
+        events_emit("case.changed", lab_id=lab_id, payloads=payloads)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypedDict, Unpack
+from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from portal.archive.models import Case, TrashEntry, VocabularyField
 from portal.archive.rules import require_edit
@@ -84,7 +86,9 @@ def _save(case: Case, values: Mapping[str, Any], *, event: str) -> Case:
     is_new = case._state.adding
     for name, value in values.items():
         setattr(case, name, _clean(name, value))
-    _spell(case, _VOCABULARY & values.keys())
+    words = {name: getattr(case, name) for name in _VOCABULARY & values.keys()}
+    for name, word in words_spelled(case.lab_id, words, changed=[case.pk]).items():
+        setattr(case, name, word)
     case.search_text = search_text(case)
     _validate(case)
     try:
@@ -101,24 +105,30 @@ def _save(case: Case, values: Mapping[str, Any], *, event: str) -> Case:
     return case
 
 
-def _spell(case: Case, names: Set[str]) -> None:
-    """Replace words and codes by the spelling of the lab's vocabulary, or of its cases."""
-    terms = {name: getattr(case, name) for name in names & set(VocabularyField.values)}
-    spelled = vocabulary_spelling(case.lab_id, terms)
-    for name in names:
-        setattr(case, name, spelled.get(name) or _as_spelled_before(case, name))
+def words_spelled(
+    lab_id: UUID, words: Mapping[str, str], *, changed: Collection[UUID]
+) -> dict[str, str]:
+    """Words of fields as the lab's vocabulary writes them, or else as its other cases do.
+
+    Args:
+        words: A code of the vocabulary stands for its term.
+        changed: Cases that get the words; their own spelling does not count.
+    """
+    terms = {name: word for name, word in words.items() if name in VocabularyField.values}
+    spelled = vocabulary_spelling(lab_id, terms)
+    others = Case.objects.filter(lab_id=lab_id).exclude(pk__in=changed)
+    return {
+        name: spelled.get(name) or _as_spelled_before(others, name, word)
+        for name, word in words.items()
+    }
 
 
-def _as_spelled_before(case: Case, name: str) -> str:
-    """The word as the lab's other cases write it: "colon" and "Colon" would be two organs."""
-    word = getattr(case, name)
-    same = Case.objects.filter(lab_id=case.lab_id, **{f"{name}__iexact": word})
-    known = (
-        same.exclude(pk=case.pk).order_by("created_at").values_list(name, flat=True).first()
-        if word
-        else None
-    )
-    return str(known or word)
+def _as_spelled_before(cases: QuerySet[Case], name: str, word: str) -> str:
+    """The word as the cases write it: "colon" and "Colon" would be two organs."""
+    if not word:
+        return word
+    same = cases.filter(**{f"{name}__iexact": word}).order_by("created_at")
+    return same.values_list(name, flat=True).first() or word
 
 
 def _clean(name: str, value: Any) -> Any:

@@ -64,11 +64,22 @@ export interface components {
             readonly stored_width: number | null;
             time_base_s: number;
         };
+        CaseDetails: {
+            cases: string[];
+            diagnosis?: string;
+            organ?: string;
+        };
         CaseProblem: {
             accession: string;
             case: string;
             code: string;
             detail: string;
+        };
+        DetailsResult: {
+            before: components["schemas"]["CaseDetails"][];
+            changed: string[];
+            problems: components["schemas"]["CaseProblem"][];
+            unchanged: number;
         };
         DisplayRange: {
             high: number;

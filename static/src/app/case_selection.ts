@@ -1,5 +1,5 @@
 /**
- * Chosen rows of the list of cases, and what is done with them: tag, share, assign.
+ * Chosen rows of the list of cases, and what is done with them: tag, describe, share, assign.
  *
  * A click with Shift takes all rows since the last click; so do Shift and the arrows. The table is replaced by each
  * search: rows that are still there stay chosen.
@@ -11,6 +11,7 @@ import { API_ROOT, ApiError, postJson } from "../dom/http";
 import { toast } from "./toasts";
 
 type Result = Schemas["BulkResult"];
+type DetailsResult = Schemas["DetailsResult"];
 type Selection = { cases: string[] } | { filter: Record<string, string> };
 
 const MAX_PROBLEMS = 3; // named in a message; the number of the others follows
@@ -179,46 +180,66 @@ class CaseSelection {
     const data = Object.fromEntries(new FormData(form)) as Record<string, string>;
     const button = event.submitter as HTMLButtonElement | null;
     if (kind === "share") void this.share(form, data);
+    else if (kind === "details") void this.describe(form, data);
     else void this.tag(form, data.tag?.trim() ?? "", button?.value === "remove" ? "remove" : "add");
   }
 
   private async tag(form: HTMLFormElement, tag: string, change: "add" | "remove"): Promise<void> {
-    const result = await this.send(form, "tags", { ...this.selection(), [change]: [tag] });
+    const result = await this.send<Result>(form, "tags", { ...this.selection(), [change]: [tag] });
     if (!result) return;
     form.reset();
     const done = `“${tag}” ${change === "add" ? "added to" : "removed from"} ${cases(result.changed.length)}`;
     const back = change === "add" ? "remove" : "add";
-    announce(done, result, result.changed.length ? () => void this.undo(result.changed, tag, back) : undefined);
+    const undo = (): void => void this.undo("tags", [{ cases: result.changed, [back]: [tag] }]);
+    announce(done, result, result.changed.length ? undo : undefined);
     refresh();
   }
 
-  private async undo(ids: string[], tag: string, change: "add" | "remove"): Promise<void> {
+  /** Set organ and diagnosis; an empty field leaves what the cases have. */
+  private async describe(form: HTMLFormElement, data: Record<string, string>): Promise<void> {
+    const details = Object.fromEntries(Object.entries(data).filter(([, word]) => word.trim()));
+    const result = await this.send<DetailsResult>(form, "details", { ...this.selection(), ...details });
+    if (!result) return;
+    form.reset();
+    const names = Object.keys(details).join(" and ");
+    const done = `${names.charAt(0).toUpperCase()}${names.slice(1)} set for ${cases(result.changed.length)}`;
+    announce(done, result, result.changed.length ? () => void this.undo("details", result.before) : undefined);
+    refresh();
+  }
+
+  private async undo(path: string, bodies: object[]): Promise<void> {
+    const whole: Result = { changed: [], unchanged: 0, problems: [] };
     try {
-      const result = await postJson<Result>(`${API_ROOT}/cases/bulk/tags/`, { cases: ids, [change]: [tag] });
-      announce(`Undone for ${cases(result.changed.length)}`, result);
-      refresh();
+      for (const body of bodies) {
+        const part = await postJson<Result>(`${API_ROOT}/cases/bulk/${path}/`, body);
+        whole.changed.push(...part.changed);
+        whole.unchanged += part.unchanged;
+        whole.problems.push(...part.problems);
+      }
+      announce(`Undone for ${cases(whole.changed.length)}`, whole);
     } catch (error) {
       toast(error instanceof ApiError ? error.message : "That did not work.", "error");
     }
+    refresh();
   }
 
   private async share(form: HTMLFormElement, data: Record<string, string>): Promise<void> {
-    const result = await this.send(form, "shares", { ...this.selection(), ...data });
+    const result = await this.send<Result>(form, "shares", { ...this.selection(), ...data });
     if (result) announce(`${cases(result.changed.length)} offered to ${data.with_lab}`, result);
   }
 
   /** The result, and the dialog closes; null if all was refused, and the dialog shows why. */
-  private async send(form: HTMLFormElement, path: string, body: object): Promise<Result | null> {
+  private async send<R extends Result>(form: HTMLFormElement, path: string, body: object): Promise<R | null> {
     const problem = required(form, "[data-selection-problem]");
     const buttons = document.querySelectorAll<HTMLButtonElement>(`button[form="${form.id}"]`);
     problem.hidden = true;
     buttons.forEach((button) => (button.disabled = true));
     try {
-      const result = await postJson<Result>(`${API_ROOT}/cases/bulk/${path}/`, body);
+      const result = await postJson<R>(`${API_ROOT}/cases/bulk/${path}/`, body);
       form.closest("dialog")?.close();
       return result;
     } catch (error) {
-      problem.textContent = error instanceof ApiError ? error.message.replace(/^\w+: /, "") : "That did not work.";
+      problem.textContent = error instanceof ApiError ? error.message.replace(/^\w+(, \w+)*: /, "") : "That did not work.";
       problem.hidden = false;
       return null;
     } finally {

@@ -1,4 +1,4 @@
-"""Many cases chosen in the list: tagged, taken back, shared, assigned."""
+"""Many cases chosen in the list: tagged, described, taken back, shared, assigned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
-from portal.archive.models import Case, CaseShare
+from portal.archive.models import Case, CaseShare, VocabularyTerm
 from portal.archive.services.cases import case_create
 from portal.labs.models import Lab, Membership, Role
 from tests.browser.conftest import DATABASE
@@ -98,3 +98,35 @@ def test_chosen_cases_are_tagged_shared_and_assigned(
     bar.get_by_role("button", name="Assign").click()
     expect(page.locator("h1")).to_have_text("Assign images")
     expect(page.locator(".page, main")).to_contain_text("Images of the chosen cases")
+
+
+def _organs() -> list[tuple[str, str]]:
+    with DATABASE:
+        rows = Case.objects.filter(accession__startswith="N-0").order_by("accession")
+        return list(rows.values_list("organ", "diagnosis")[:3])
+
+
+def test_organ_and_diagnosis_of_chosen_cases_are_set_and_taken_back(
+    page: Any, lab: Any, shoot: Callable[[Any, str], None]
+) -> None:
+    with DATABASE:
+        VocabularyTerm.objects.create(lab=lab, field="organ", term="Caecum", code="C18.0")
+        Case.objects.filter(accession="N-01").update(organ="Liver", diagnosis="Normal")
+    ticks, bar = page.locator("[data-case-tick]"), page.locator("[data-case-selection]")
+    ticks.nth(0).check()
+    ticks.nth(1).check()
+    bar.get_by_role("button", name="Organ, diagnosis").click()
+    expect(page.locator("#describe-cases-title")).to_have_text("Organ and diagnosis of 2 cases")
+    suggested = page.locator("#words-organ option[value=Caecum]")
+    expect(suggested).to_have_attribute("label", "Caecum · C18.0")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.locator("#describe-cases [role=alert]")).to_contain_text("at least one")
+    page.locator("#describe-cases-organ").fill("c18.0")
+    shoot(page, "case-selection-details")
+    page.keyboard.press("Enter")
+    toast = page.locator(".toast", has_text="Organ set for 2 cases")
+    expect(toast).to_be_visible()
+    assert _organs() == [("Caecum", ""), ("Caecum", "Normal"), ("lung", "")]
+    toast.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toast", has_text="Undone for 2 cases")).to_be_visible()
+    assert _organs() == [("lung", ""), ("Liver", "Normal"), ("lung", "")]

@@ -20,6 +20,10 @@ def bulk_tags_body(scene: Any) -> dict[str, Any]:
     return {"cases": [scene.ids["cases"]], "add": ["teaching"]}
 
 
+def bulk_details_body(scene: Any) -> dict[str, Any]:
+    return {"cases": [scene.ids["cases"]], "organ": "Caecum"}
+
+
 def bulk_shares_body(scene: Any) -> dict[str, Any]:
     return share_body(scene) | {"cases": [scene.ids["cases"]]}
 

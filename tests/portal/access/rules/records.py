@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tests.portal.access.actors import ACTORS
 from tests.portal.access.rules.bodies import (
+    bulk_details_body,
     bulk_shares_body,
     bulk_tags_body,
     case_body,
@@ -105,6 +106,9 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     },
     "api:case-bulk-tags": {  # the result for each case is in the answer
         "POST": rest(elsewhere=200, removed=200, writes=True, body=bulk_tags_body),
+    },
+    "api:case-bulk-details": {
+        "POST": rest(elsewhere=200, removed=200, writes=True, body=bulk_details_body),
     },
     "api:case-bulk-export": {
         "POST": rest(

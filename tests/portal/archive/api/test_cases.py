@@ -145,6 +145,23 @@ def test_the_matches_of_a_filter_are_tagged(api: APIClient, lab: Lab, annotator:
     assert len(api.get("/api/v1/cases/", {"tag": "teaching"}).json()["results"]) == 2
 
 
+def test_the_answer_to_details_of_many_cases_takes_them_back(
+    api: APIClient, lab: Lab, annotator: User
+) -> None:
+    for number, organ in enumerate(("colon", "colon", "lung")):
+        case_create(lab=lab, user=annotator, accession=f"F-{number}", organ=organ)
+    url = "/api/v1/cases/bulk/details/"
+    answer = api.post(url, {"filter": {}, "organ": "Rectum", "diagnosis": ""})
+    assert answer.status_code == 200
+    assert (len(answer.json()["changed"]), answer.json()["unchanged"]) == (3, 0)
+    before = {row["organ"]: row for row in answer.json()["before"]}
+    assert {organ: len(row["cases"]) for organ, row in before.items()} == {"colon": 2, "lung": 1}
+    for row in before.values():
+        assert api.post(url, row).status_code == 200
+    organs = [row["organ"] for row in api.get("/api/v1/cases/").json()["results"]]
+    assert sorted(organs) == ["colon", "colon", "lung"]
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [

@@ -1,4 +1,4 @@
-"""Tags and shares of many cases."""
+"""Tags, organ, diagnosis and shares of many cases."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from portal.archive.models import Case, CaseShare
+from portal.archive.models import Case, CaseShare, VocabularyTerm
 from portal.archive.models.shares import today
-from portal.archive.services.bulk import MAX_CASES, cases_tag
+from portal.archive.services.bulk import MAX_CASES, CaseDetails, cases_tag, cases_update
 from portal.archive.services.cases import case_create
 from portal.archive.services.sharing import share_offer, shares_offer
 from portal.core.errors import InvalidInputError
@@ -79,6 +79,78 @@ def test_tagging_costs_the_same_for_three_and_thirty(
         ids = list(Case.objects.values_list("pk", flat=True))
         with django_assert_max_num_queries(40) as asked:  # type: ignore[operator]
             cases_tag(user=annotator, case_ids=ids, add=[tag])
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+
+
+def test_organ_and_diagnosis_are_set_and_what_was_there_is_given_back(
+    three: list[Case], annotator: User
+) -> None:
+    Case.objects.filter(pk=three[1].pk).update(organ="Lung", diagnosis="Normal")
+    emitted = Event.objects.filter(name="case.changed").count()
+    ids = [case.pk for case in three]
+    result = cases_update(user=annotator, case_ids=ids, organ=" Colon ")
+    rows = Case.objects.order_by("accession").values_list("organ", "diagnosis")
+    assert list(rows) == [("Colon", ""), ("Colon", "Normal"), ("Colon", "")]
+    assert result.before == [
+        CaseDetails([ids[0], ids[2]], {"organ": ""}),
+        CaseDetails([ids[1]], {"organ": "Lung"}),
+    ]
+    assert Event.objects.filter(name="case.changed").count() == emitted + 3
+    assert "\ncolon\n" in Case.objects.get(accession="T-1").search_text
+    again = cases_update(user=annotator, case_ids=ids, organ="Colon")
+    assert (again.changed, again.unchanged, again.before) == ([], 3, [])
+    for row in result.before:
+        cases_update(user=annotator, case_ids=row.cases, **row.details)
+    assert list(rows.all()) == [("", ""), ("Lung", "Normal"), ("", "")]
+
+
+def test_words_are_spelled_by_the_vocabulary_of_each_cases_lab(
+    three: list[Case], lab: Lab, annotator: User
+) -> None:
+    east = Lab.objects.create(name="East", slug="east")
+    Membership.objects.create(lab=east, user=annotator, role=Role.ANNOTATOR)
+    theirs = Case.objects.create(lab=east, accession="E-1")
+    VocabularyTerm.objects.create(lab=lab, field="organ", term="Caecum", code="C18.0")
+    VocabularyTerm.objects.create(lab=east, field="organ", term="Cecum", code="C18.0")
+    ids = [three[0].pk, theirs.pk]
+    cases_update(user=annotator, case_ids=ids, organ="c18.0", diagnosis="adenoma")
+    organs = Case.objects.filter(pk__in=ids).order_by("accession")
+    assert list(organs.values_list("organ", "diagnosis")) == [
+        ("Cecum", "adenoma"),
+        ("Caecum", "adenoma"),
+    ]
+
+
+def test_organ_and_diagnosis_of_cases_that_one_may_not_change_stay(
+    three: list[Case], lab: Lab, annotator: User
+) -> None:
+    theirs = Case.objects.create(lab=Lab.objects.create(name="East", slug="east"), accession="E-1")
+    result = cases_update(user=annotator, case_ids=[theirs.pk, three[0].pk], organ="Colon")
+    assert result.changed == [three[0].pk]
+    assert [(one.accession, one.code) for one in result.problems] == [("", "not-found")]
+    Membership.objects.filter(user=annotator).update(role=Role.VIEWER)
+    result = cases_update(user=annotator, case_ids=[three[1].pk], organ="Colon")
+    assert [one.code for one in result.problems] == ["forbidden"]
+    assert set(Case.objects.exclude(pk=three[0].pk).values_list("organ", flat=True)) == {""}
+
+
+def test_words_of_many_cases_are_checked(annotator: User) -> None:
+    for details, message in (({}, "at least one"), ({"organ": "x" * 81}, "at most 80")):
+        with pytest.raises(InvalidInputError, match=message):
+            cases_update(user=annotator, case_ids=[uuid.uuid4()], **details)
+
+
+def test_organ_and_diagnosis_cost_the_same_for_three_and_thirty(
+    three: list[Case], lab: Lab, annotator: User, django_assert_max_num_queries: object
+) -> None:
+    counts = []
+    for organ, number in (("colon", 3), ("lung", 30)):
+        while Case.objects.count() < number:
+            Case.objects.create(lab=lab, accession=f"N-{Case.objects.count()}")
+        ids = list(Case.objects.values_list("pk", flat=True))
+        with django_assert_max_num_queries(40) as asked:  # type: ignore[operator]
+            cases_update(user=annotator, case_ids=ids, organ=organ, diagnosis="normal")
         counts.append(len(asked))
     assert counts[0] == counts[1]
 
