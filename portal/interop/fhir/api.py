@@ -18,7 +18,7 @@ from portal.core.http.audit_rules import AuditRule, audited
 from portal.interop.dicomweb.selectors.objects import object_count
 from portal.interop.fhir.formats import MEDIA_TYPE, case_bundle
 from portal.interop.http import base_of
-from portal.interop.selectors import case_canvases
+from portal.interop.selectors import case_canvases, case_codes
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
@@ -48,7 +48,14 @@ class CaseFhirApi(ApiView):
         is_own = share_seen(user, case) is None
         slides = [canvas for canvas in canvases if canvas.kind == CanvasKind.SLIDE]
         counts = {slide.pk: object_count(slide) for slide in slides}
-        bundle = case_bundle(case, canvases, base_of(request), counts=counts, with_patient=is_own)
+        bundle = case_bundle(
+            case,
+            canvases,
+            base_of(request),
+            counts=counts,
+            codes=case_codes(case),
+            with_patient=is_own,
+        )
         return Response(bundle, content_type=MEDIA_TYPE)
 
 

@@ -15,6 +15,7 @@ from ml.imaging.dicom.uids import instance_id, uid_of
 from ml.types import JsonObject
 from portal.archive.models import Canvas, CanvasKind, Case, Modality, Sex
 from portal.archive.selectors.stains import stain_shown
+from portal.interop.selectors import CodedTerm
 
 MEDIA_TYPE = "application/fhir+json"
 _DCM = "http://dicom.nema.org/resources/ontology/DCM"
@@ -42,6 +43,7 @@ def case_bundle(
     base: str,
     *,
     counts: Mapping[uuid.UUID, int],
+    codes: Mapping[str, CodedTerm],
     with_patient: bool,
 ) -> JsonObject:
     """A Bundle of the report, the study, where its images are, and the patient's pseudonym.
@@ -49,6 +51,7 @@ def case_bundle(
     Args:
         base: of addresses: scheme and host.
         counts: of the DICOM objects of each slide; what is not a slide is one.
+        codes: of organ and diagnosis, from the vocabulary of the case's lab.
         with_patient: whether the reader may know the pseudonym, the clinical question and the
             notes: members of the case's lab.
     """
@@ -56,10 +59,10 @@ def case_bundle(
     subject: JsonObject = {"display": "Pseudonymous patient"}
     if patient is not None:
         subject = {"reference": _urn(_within(case, "patient"))}
-    endpoint, study = _endpoint(case, base), _study(case, canvases, subject, counts)
+    endpoint, study = _endpoint(case, base), _study(case, canvases, subject, counts, codes)
     if with_patient:
         study |= _clinical(case)
-    report = _report(case, subject, has_images=bool(canvases))
+    report = _report(case, subject, codes, has_images=bool(canvases))
     entries = {"report": report}
     entries |= {"study": study, "endpoint": endpoint} if canvases else {}
     entries |= {"patient": patient} if patient is not None else {}
@@ -78,7 +81,9 @@ def case_bundle(
     }
 
 
-def _report(case: Case, subject: JsonObject, *, has_images: bool) -> JsonObject:
+def _report(
+    case: Case, subject: JsonObject, codes: Mapping[str, CodedTerm], *, has_images: bool
+) -> JsonObject:
     """Preliminary: who signs a report does so elsewhere."""
     found: JsonObject = {
         "resourceType": "DiagnosticReport",
@@ -102,6 +107,8 @@ def _report(case: Case, subject: JsonObject, *, has_images: bool) -> JsonObject:
         found["imagingStudy"] = [{"reference": _urn(_within(case, "study"))}]
     if case.diagnosis:
         found["conclusion"] = case.diagnosis
+    if diagnosis := codes.get("diagnosis"):
+        found["conclusionCode"] = [{"coding": [_coding(diagnosis)], "text": case.diagnosis}]
     return found
 
 
@@ -110,6 +117,7 @@ def _study(
     canvases: Sequence[Canvas],
     subject: JsonObject,
     counts: Mapping[uuid.UUID, int],
+    codes: Mapping[str, CodedTerm],
 ) -> JsonObject:
     kinds = sorted({_dicom_modality(canvas) for canvas in canvases})
     found: JsonObject = {
@@ -126,7 +134,7 @@ def _study(
         "numberOfSeries": len(canvases),
         "numberOfInstances": sum(counts.get(canvas.pk, 1) for canvas in canvases),
         "series": [
-            _series(case, canvas, number, counts.get(canvas.pk, 1))
+            _series(case, canvas, number, counts.get(canvas.pk, 1), codes)
             for number, canvas in enumerate(canvases, 1)
         ],
     }
@@ -153,7 +161,9 @@ def _dicom_modality(canvas: Canvas) -> tuple[str, str]:
     return _MODALITY[kind]
 
 
-def _series(case: Case, canvas: Canvas, number: int, count: int) -> JsonObject:
+def _series(
+    case: Case, canvas: Canvas, number: int, count: int, codes: Mapping[str, CodedTerm]
+) -> JsonObject:
     """Series of each canvas: a slide with its levels, as in DICOMweb, others with one instance."""
     kind = CanvasKind(canvas.kind)
     instances = [
@@ -175,7 +185,8 @@ def _series(case: Case, canvas: Canvas, number: int, count: int) -> JsonObject:
         "instance": instances,
     }
     if case.organ:
-        found["bodySite"] = {"display": case.organ}
+        organ = codes.get("organ")
+        found["bodySite"] = _coding(organ) if organ else {"display": case.organ}
     if stain := stain_shown(canvas):
         found["specimen"] = [{"display": f"Section stained with {stain}"}]
     return found
@@ -207,6 +218,10 @@ def _accession(case: Case) -> JsonObject:
 
 def _modality(code: str, display: str) -> dict[str, str]:
     return {"system": _DCM, "code": code, "display": display}
+
+
+def _coding(term: CodedTerm) -> dict[str, str]:
+    return {"system": term.system, "code": term.code, "display": term.term}
 
 
 def _within(case: Case, name: str) -> uuid.UUID:

@@ -38,6 +38,7 @@ class CrateWriter:
         self._path, self._went_on = path, went_on
         self._zip = None if as_folder else zipfile.ZipFile(path, "w", allowZip64=True)
         self._entities: list[JsonObject] = []
+        self._terms: list[JsonObject] = []
 
     def add_file(self, name: str, source: Path, *, media_type: str, about: str) -> str:
         """A file as it is, not compressed: images and videos are already. Returns its SHA-256."""
@@ -59,6 +60,18 @@ class CrateWriter:
         self._add(name, lines(), zipfile.ZIP_DEFLATED, "application/x-ndjson", about)
         return count
 
+    def add_term(self, name: str, *, term: str, code: str, system: str) -> None:
+        """A term with a code that the crate is about."""
+        self._terms.append(
+            {
+                "@id": f"#{name}",
+                "@type": "DefinedTerm",
+                "name": term,
+                "termCode": code,
+                "inDefinedTermSet": system,
+            }
+        )
+
     def finish(self, *, identifier: str, name: str, description: str, made_at: str) -> None:
         """Write the metadata and close the zip."""
         root = {
@@ -72,13 +85,15 @@ class CrateWriter:
             "license": {"@id": _TERMS["@id"]},
             "hasPart": [{"@id": entity["@id"]} for entity in self._entities],
         }
+        if self._terms:
+            root["about"] = [{"@id": term["@id"]} for term in self._terms]
         head = {
             "@id": METADATA,
             "@type": "CreativeWork",
             "conformsTo": {"@id": _PROFILE},
             "about": {"@id": "./"},
         }
-        graph = [head, root, _TERMS, *self._entities]
+        graph = [head, root, _TERMS, *self._terms, *self._entities]
         text = json.dumps({"@context": _CONTEXT, "@graph": graph}, ensure_ascii=False, indent=1)
         with self._opened(METADATA, zipfile.ZIP_DEFLATED) as file:
             file.write(text.encode())

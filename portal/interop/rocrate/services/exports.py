@@ -33,6 +33,7 @@ from portal.interop.rocrate.selectors.exports import (
     mosaic_files,
     rows_of,
 )
+from portal.interop.selectors import case_codes
 from portal.jobs.models import Job
 from portal.jobs.services import job_submit
 from portal.labs.models import User
@@ -191,6 +192,8 @@ def _write(user: User, case: Case, crate: CrateWriter) -> tuple[WholeCase, int]:
                 rows += crate.add_rows(
                     f"records/{name}.jsonl", rows_of(query), about=name.replace("_", " ")
                 )
+            for name, term in case_codes(case).items():
+                crate.add_term(name, term=term.term, code=term.code, system=term.system)
         for asset in whole.originals:
             source = storage.asset_path(asset.lab_id, asset.sha256)
             found = crate.add_file(

@@ -15,9 +15,10 @@ from fhir.resources.R4B.imagingstudy import ImagingStudy
 from pydicom.uid import UID
 
 from ml.imaging.dicom.uids import MAX_INSTANCES
-from portal.archive.models import Canvas, Case, Slide
+from portal.archive.models import Canvas, Case, Slide, VocabularyTerm
 from portal.archive.models.shares import today
 from portal.archive.services.sharing import share_accept, share_offer
+from portal.interop.selectors import ICD_O
 from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.interop.conftest import Lab1
 
@@ -84,6 +85,32 @@ def test_a_hostile_name_leaves_the_bundle_valid(held: Lab1, name: str) -> None:
     DiagnosticReport.model_validate(_of(bundle, "DiagnosticReport"))
     ImagingStudy.model_validate(_of(bundle, "ImagingStudy"))
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "".join(_texts(bundle)))
+
+
+def test_codes_are_those_of_the_vocabulary_of_the_cases_lab(held: Lab1) -> None:
+    case = Case.objects.filter(pk=held.world.case.pk)
+    case.update(organ="Caecum", diagnosis="Sessile lesion")
+    other = Lab.objects.create(name="Elsewhere", slug="elsewhere")
+    for field, term in (("organ", "caecum"), ("diagnosis", "sessile lesion")):
+        VocabularyTerm.objects.create(lab=other, field=field, term=term, code="C99.9")
+    uncoded = _bundle(held.client(), held)
+    assert _of(uncoded, "ImagingStudy")["series"][0]["bodySite"] == {"display": "Caecum"}
+    assert "conclusionCode" not in _of(uncoded, "DiagnosticReport")
+    VocabularyTerm.objects.create(lab=held.lab, field="organ", term="caecum", code="C18.0")
+    VocabularyTerm.objects.create(lab=held.lab, field="diagnosis", term="Caecum", code="8211/0")
+    VocabularyTerm.objects.create(lab=held.lab, field="diagnosis", term="Sessile lesion", code="7")
+    bundle = _bundle(held.client(), held)
+    report = DiagnosticReport.model_validate(_of(bundle, "DiagnosticReport"))
+    (diagnosis,) = report.conclusionCode[0].coding
+    assert (diagnosis.code, diagnosis.display) == ("7", "Sessile lesion")
+    assert diagnosis.system == f"urn:uuid:{held.lab.pk}"
+    study = ImagingStudy.model_validate(_of(bundle, "ImagingStudy"))
+    for series in study.series:
+        assert (series.bodySite.code, series.bodySite.display) == ("C18.0", "caecum")
+        assert series.bodySite.system == ICD_O
+    case.update(diagnosis="Caecum")
+    (coded,) = _of(_bundle(held.client(), held), "DiagnosticReport")["conclusionCode"]
+    assert (coded["coding"][0]["code"], coded["coding"][0]["system"]) == ("8211/0", ICD_O)
 
 
 def _texts(value: Any) -> list[str]:

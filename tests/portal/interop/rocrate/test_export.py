@@ -19,7 +19,7 @@ from django.test import Client
 
 from portal.annotations.models import Roi, RoiRevision
 from portal.annotations.services.rois import roi_create, roi_update
-from portal.archive.models import Asset
+from portal.archive.models import Asset, Case, VocabularyTerm
 from portal.archive.services.cases import case_create, case_delete
 from portal.archive.storage import files as storage
 from portal.audit.models import AuditEntry
@@ -29,9 +29,10 @@ from portal.erasure.services.inventory import inventory_of
 from portal.interop.rocrate.formats.reader import CrateReader
 from portal.interop.rocrate.selectors.exports import case_whole, export_folder
 from portal.interop.rocrate.services.exports import case_export_to
+from portal.interop.selectors import ICD_O
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
-from portal.labs.models import Membership, Role, User
+from portal.labs.models import Lab, Membership, Role, User
 from portal.reader_studies.services.assignments import WantedReadings
 from portal.reader_studies.services.studies import readings_assign, study_create
 from tests.portal.interop.conftest import Lab1
@@ -95,6 +96,21 @@ def test_the_metadata_names_every_file_with_its_hash_and_size(written: zipfile.Z
         data = written.read(name)
         assert entities[name]["sha256"] == hashlib.sha256(data).hexdigest()
         assert entities[name]["contentSize"] == str(len(data))
+
+
+def test_the_metadata_has_the_codes_of_the_vocabulary_of_the_cases_lab(held: Lab1) -> None:
+    Case.objects.filter(pk=held.world.case.pk).update(organ="Caecum", diagnosis="Adenoma")
+    other = Lab.objects.create(name="Elsewhere", slug="elsewhere")
+    for lab, code in ((other, "C99.9"), (held.lab, "C18.0")):
+        VocabularyTerm.objects.create(lab=lab, field="organ", term="Caecum", code=code)
+    VocabularyTerm.objects.create(lab=other, field="diagnosis", term="Adenoma", code="8140/0")
+    assert _ordered(held).state == JobState.SUCCEEDED
+    crate = zipfile.ZipFile(io.BytesIO(_body(held.client().get(_path(held)))))
+    graph = json.loads(crate.read("ro-crate-metadata.json"))["@graph"]
+    (term,) = [one for one in graph if one["@type"] == "DefinedTerm"]
+    assert (term["name"], term["termCode"], term["inDefinedTermSet"]) == ("Caecum", "C18.0", ICD_O)
+    (root,) = [one for one in graph if one["@id"] == "./"]
+    assert root["about"] == [{"@id": term["@id"]}]
 
 
 def test_rows_have_the_ids_they_have_here(written: zipfile.ZipFile, held: Lab1) -> None:
