@@ -76,6 +76,9 @@ class CanvasNowSerializer(serializers.Serializer[Any]):
         help_text="More ROIs changed than are listed; read all of them"
     )
     people = PersonSerializer(many=True)
+    video_events = serializers.IntegerField(
+        help_text="Another number than before: events of the video changed; read them again"
+    )
 
 
 class PresenceSerializer(serializers.Serializer[Any]):
@@ -168,6 +171,7 @@ def _live_answer(now: CanvasNow, since: datetime) -> TaggedAnswer:
         changes=(change_text(one, rois.get((one.id, one.version))) for one in now.changed),
         people=map(person_text, now.people),
         has_more=now.has_more,
+        video_events=now.video_events,
     )
 
 

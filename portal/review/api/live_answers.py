@@ -34,11 +34,19 @@ class TaggedAnswer:
 
 
 def live_answer(
-    *, cursor: datetime, changes: Iterable[str], people: Iterable[str], has_more: bool
+    *,
+    cursor: datetime,
+    changes: Iterable[str],
+    people: Iterable[str],
+    has_more: bool,
+    video_events: int,
 ) -> TaggedAnswer:
     """Response made of its parts; the ETag covers everything but the cursor."""
     more = "true" if has_more else "false"
-    rest = f'"changed":[{",".join(changes)}],"has_more":{more},"people":[{",".join(people)}]'
+    rest = (
+        f'"changed":[{",".join(changes)}],"has_more":{more},"people":[{",".join(people)}],'
+        f'"video_events":{video_events}'
+    )
     at = cursor.isoformat().replace("+00:00", "Z")
     return TaggedAnswer(tag_of(rest.encode()), JsonText(f'{{"cursor":"{at}",{rest}}}'))
 

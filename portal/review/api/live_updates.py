@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from portal.annotations.models import Roi
+from portal.annotations.models import Roi, VideoEvent
 from portal.archive.models import Canvas
 from portal.labs.models import Membership
 from portal.review.api.live_answers import (
@@ -31,6 +31,7 @@ from portal.review.selectors.live import (
     OpenPage,
     RoiChanged,
     changes_since,
+    events_version,
     pages_open,
     people_met,
 )
@@ -67,20 +68,22 @@ class LiveUpdates:
         self._from: datetime | None = None
         self._seen: dict[uuid.UUID, _Seen] = {}
         self._people: list[tuple[OpenPage, str]] = []
+        self._events = 0
         self._flooded_at: datetime | None = None
         self._is_flood_sent = True
 
     def look(self) -> None:
         """Read new changes. Call in one thread at a time."""
         began = timezone.now()
-        canvas = Canvas.objects.filter(pk=self.canvas_id).values_list("lab_id")
-        self.lab_id = next((lab_id for (lab_id,) in canvas), None)
+        canvas = Canvas.objects.filter(pk=self.canvas_id).values_list("lab_id", "kind").first()
+        self.lab_id, kind = canvas or (None, "")
         if self.lab_id is not None:
             members = Membership.objects.filter(lab=self.lab_id)
             present = CanvasPresence.objects.all()
             pages = pages_open(present, self.canvas_id, among=members, now=began)
             self._people = [(page, person_text(page.person)) for page in pages]
             self._look_at_rois(began)
+            self._events = events_version(VideoEvent.objects.all(), self.canvas_id, kind=kind)
         self.looked_at = began
 
     def _look_at_rois(self, began: datetime) -> None:
@@ -142,4 +145,5 @@ class LiveUpdates:
             changes=() if has_more else (change_text(seen.change, seen.roi) for seen in news),
             people=(texts[id(person)] for person in met),
             has_more=has_more,
+            video_events=self._events,
         )

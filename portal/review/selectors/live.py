@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from portal.annotations.models import Roi, RoiQuerySet
-from portal.archive.models import Canvas
+from portal.annotations.models import Roi, RoiQuerySet, VideoEvent
+from portal.archive.models import Canvas, CanvasKind
 from portal.labs.models import Membership, User
 from portal.review.models import CanvasPresence
 
@@ -64,12 +64,14 @@ class CanvasNow:
     Attributes:
         cursor: Cursor of the next request.
         has_more: More changed than are listed: read all ROIs.
+        video_events: ``events_version`` of the canvas.
     """
 
     cursor: datetime
     changed: tuple[RoiChanged, ...]
     has_more: bool
     people: tuple[Person, ...]
+    video_events: int
 
 
 def canvas_now(user: User, canvas: Canvas, *, since: datetime, tab: uuid.UUID | None) -> CanvasNow:
@@ -89,7 +91,8 @@ def canvas_now(user: User, canvas: Canvas, *, since: datetime, tab: uuid.UUID | 
     present = CanvasPresence.objects.not_hidden_from(user)
     pages = pages_open(present, canvas.pk, among=known, now=now)
     people = tuple(people_met(pages, user.pk, tab))
-    return CanvasNow(now, tuple(changed[:MAX_CHANGES]), has_more, people)
+    events = events_version(VideoEvent.objects.visible_to(user), canvas.pk, kind=canvas.kind)
+    return CanvasNow(now, tuple(changed[:MAX_CHANGES]), has_more, people, events)
 
 
 def changes_since(rois: RoiQuerySet, canvas_id: uuid.UUID, since: datetime) -> list[RoiChanged]:
@@ -100,6 +103,18 @@ def changes_since(rois: RoiQuerySet, canvas_id: uuid.UUID, since: datetime) -> l
         .values_list("pk", "version", "deleted_at", "updated_at")[: MAX_CHANGES + 1]
     )
     return [RoiChanged(pk, version, gone is not None, at) for pk, version, gone, at in rows]
+
+
+def events_version(events: QuerySet[VideoEvent], canvas_id: uuid.UUID, *, kind: str) -> int:
+    """Sum of the versions of a video's events: it differs after each write of one. One query.
+
+    Args:
+        kind: Of the canvas; 0 for one that is no video, without a query.
+    """
+    if kind != CanvasKind.VIDEO:
+        return 0
+    total = events.filter(canvas=canvas_id).order_by().aggregate(total=Sum("version"))["total"]
+    return int(total or 0)
 
 
 def pages_open(

@@ -45,6 +45,8 @@ export interface components {
             cursor: string;
             has_more: boolean;
             people: components["schemas"]["Person"][];
+            /** @description Another number than before: events of the video changed; read them again */
+            video_events: number;
         };
         CanvasVideo: {
             duration_s: number;

@@ -14,6 +14,7 @@ from tests.browser.conftest import FRAME_BITS, run_job, wait_for_jobs
 from tests.browser.viewer_page import ViewerPage
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+SOON_MS = 6_000  # some polls of a page
 
 
 @pytest.fixture
@@ -224,6 +225,7 @@ def test_a_conflicting_change_of_another_user_is_shown_and_resolved(
     page = video.page
     with video.database:
         event = add_event("Polyp", 5)
+    page.route(re.compile("/live/"), lambda route: route.fulfill(status=304))  # it comes too late
     video.open()
     events_tab(video)
     rows(video).click()
@@ -241,6 +243,61 @@ def test_a_conflicting_change_of_another_user_is_shown_and_resolved(
     dialog.get_by_role("button", name="Save").click()
     video.wait_saved()
     assert stored(video) == [("Adenoma", 5, 5)]
+
+
+def test_deleted_events_are_listed_and_restored(
+    video: ViewerPage, add_event: Any, shoot: Any
+) -> None:
+    page = video.page
+    with video.database:
+        add_event("Polyp", 5)
+        add_event("Withdrawal", 20, 30)
+    video.open()
+    events_tab(video)
+    page.locator("[data-event-deleted] summary").click()
+    deleted = page.locator("[data-event-deleted] li")
+    expect(deleted).to_have_text("None.")
+    for name in ("Polyp", "Withdrawal"):
+        rows(video).filter(has_text=name).click()
+        page.get_by_role("button", name="Delete the event").click()
+        video.wait_saved()
+        expect(deleted.first).to_contain_text(name)
+    expect(deleted).to_have_count(2)
+    shoot(page, "events-deleted")
+    page.get_by_role("button", name="Restore Polyp").click()
+    expect(rows(video)).to_have_text(re.compile("Polyp"))
+    video.wait_saved()
+    expect(deleted).to_have_text(re.compile("Withdrawal"))
+    assert stored(video) == [("Polyp", 5, 5)]
+    video.key("Control+z")
+    expect(rows(video)).to_have_count(0)
+    video.wait_saved()
+    assert stored(video) == []
+
+
+def test_changes_of_others_appear_in_the_open_viewer(
+    video: ViewerPage, open_viewer: Any, add_event: Any, reviewer: Any
+) -> None:
+    with video.database:
+        add_event("Polyp", 5)
+    other = open_viewer(video.canvas, user=reviewer)
+    for viewer in (video, other):
+        viewer.open()
+        events_tab(viewer)
+        expect(rows(viewer)).to_have_text(re.compile("Polyp"))
+    rows(other).click()
+    other.page.get_by_label("Name of the event").fill("Fold")
+    other.key("Enter")
+    expect(rows(video)).to_have_text(re.compile("Fold"), timeout=SOON_MS)
+    go_to_frame(other, 12)
+    other.key("Shift+V")
+    other.wait_saved()
+    expect(rows(video)).to_have_count(2, timeout=SOON_MS)
+    expect(marks(video)).to_have_count(2)
+    other.page.get_by_role("button", name="Delete the event").click()
+    other.wait_saved()
+    expect(rows(video)).to_have_count(1, timeout=SOON_MS)
+    assert other.problems == []
 
 
 def test_an_event_is_saved_when_the_server_returns(video: ViewerPage) -> None:

@@ -13,6 +13,12 @@ from django.utils import timezone
 
 from portal.annotations.models import Roi
 from portal.annotations.services.rois import roi_create, roi_delete
+from portal.annotations.services.video_events import (
+    video_event_create,
+    video_event_delete,
+    video_event_restore,
+    video_event_update,
+)
 from portal.archive.models import Canvas
 from portal.archive.services.sharing import share_accept, share_offer
 from portal.core.errors import ForbiddenError
@@ -22,6 +28,7 @@ from portal.review.api.live_answers import RENEWED_S
 from portal.review.models import CanvasPresence
 from portal.review.selectors.live import AWAY_S, MAX_CHANGES, canvas_now, initials_of
 from portal.review.services.presence import presence_end, presence_note
+from tests.portal.annotations.conftest import make_video_canvas
 from tests.portal.annotations.support import box
 
 TAB = uuid.uuid4()
@@ -40,6 +47,26 @@ def test_changes_of_others_are_listed_by_version(
     roi_delete(roi=roi, user=annotator, expected_version=2)
     (found,) = now_of(reviewer, canvas).changed
     assert (found.version, found.is_deleted) == (3, True)
+
+
+def test_each_write_of_an_event_changes_the_number_of_the_video_and_no_other(
+    lab: Lab, annotator: User, reviewer: User
+) -> None:
+    video, other = (
+        make_video_canvas(lab, pts=[0, 40, 80]),
+        make_video_canvas(lab, pts=[0, 40, 80]),
+    )
+    numbers = [now_of(reviewer, video).video_events]
+    event = video_event_create(canvas=video, user=annotator, name="Polyp", first_index=1).event
+    numbers.append(now_of(reviewer, video).video_events)
+    video_event_update(event=event, user=annotator, expected_version=1, changes={"name": "Fold"})
+    numbers.append(now_of(reviewer, video).video_events)
+    video_event_delete(event=event, user=annotator, expected_version=2)
+    numbers.append(now_of(reviewer, video).video_events)
+    video_event_restore(event=event, user=annotator)
+    numbers.append(now_of(reviewer, video).video_events)
+    assert len(set(numbers)) == 5
+    assert now_of(reviewer, other).video_events == 0
 
 
 def test_old_changes_are_omitted_and_late_commits_included(

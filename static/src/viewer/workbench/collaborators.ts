@@ -10,7 +10,7 @@ import { Fill, Stroke, Style, Text } from "ol/style";
 import { element, required } from "../../dom/elements";
 import { boundsFromExtent, extentFromBounds } from "../map/pixel_plane";
 import { LiveUpdates } from "../rois/store/live_updates";
-import type { Person } from "../rois/store/live_updates";
+import type { Person, Presence } from "../rois/store/live_updates";
 import type { Parts } from "./parts";
 
 /** White on each of them can be read. */
@@ -19,15 +19,16 @@ const HUES = ["#0b5f69", "#b02f5a", "#7d4b00", "#1d5593", "#17653a", "#6b3fa0", 
 const MAX_SHOWN = 5;
 
 export function connectCollaborators(parts: Parts): void {
-  const { root, canvas, store, layer, mapView, notice } = parts;
+  const { root, canvas, store, layer, mapView, notice, events } = parts;
   const host = required(root, "[data-collaborators]");
   const others = root.querySelector<HTMLElement>("[data-roi-others]");
   const source = new VectorSource<Feature<Polygon>>({ wrapX: false });
   mapView.map.addLayer(new VectorLayer({ source, className: "canvas-people" }));
-  const live = new LiveUpdates(canvas.id, store, () => ({
+  const presence = (): Presence => ({
     view: boundsFromExtent(mapView.view.calculateExtent()).map(Math.round) as [number, number, number, number],
     roi: layer.selectedId,
-  }));
+  });
+  const live = new LiveUpdates(canvas.id, store, presence, events ? () => events.store.load() : undefined);
   const goTo = ({ name, view }: Person): void => {
     if (!view) return;
     mapView.view.fit(extentFromBounds(view));

@@ -3,7 +3,7 @@
 import { Conflicts } from "../lib/saving/conflicts";
 import { PendingChanges } from "../lib/saving/pending_changes";
 import { saveStatus } from "../lib/saving/save_status";
-import { DeletedRois } from "../rois/panel/deleted_rois";
+import { deletedRois } from "../rois/panel/deleted_rois";
 import { roiConflicts } from "../rois/panel/roi_conflicts";
 import { pendingRois } from "../rois/panel/roi_pending_changes";
 import { MergeLayer } from "../rois/rendering/merge_layer";
@@ -33,5 +33,5 @@ export function connectSaving(parts: Parts): void {
   ]);
   saveStatus(root, saving, { onConflict: () => conflicts.open(), onDetails: () => pending.open() });
   const deleted = root.querySelector<HTMLElement>("[data-roi-deleted]");
-  if (deleted) new DeletedRois(deleted, canvas.id, store, edits, labels, (state) => jumpToRoi(state, parts));
+  if (deleted) deletedRois(deleted, canvas.id, store, edits, labels, (state) => jumpToRoi(state, parts));
 }

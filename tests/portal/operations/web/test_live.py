@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from portal.annotations.models import Roi
 from portal.annotations.services.rois import roi_create, roi_delete
+from portal.annotations.services.video_events import video_event_create
 from portal.archive.models import Canvas
 from portal.archive.services.sharing import share_accept, share_offer
 from portal.labs.models import Lab, Membership, User
@@ -28,6 +29,7 @@ from portal.reader_studies.models import Assignment
 from portal.review.api import live_updates
 from portal.review.api.live_answers import RENEWED_S
 from portal.review.services.presence import presence_note
+from tests.portal.annotations.conftest import make_video_canvas
 from tests.portal.annotations.support import box
 
 Exchange = Callable[..., tuple[int, Any, str]]
@@ -121,6 +123,23 @@ def test_the_stream_equals_the_api(
     assert {one["roi"]["version"] for one in found["changed"]} == {1, 2}
     assert exchange(cookie_of(reviewer), tab=tab, etag=etag)[0] == 304
     assert exchange(cookie_of(reviewer), tab=tab, etag=etag, ago_s=RENEWED_S + 1)[0] == 200
+
+
+def test_the_stream_and_the_api_count_writes_of_events(
+    api_as: Any, lab: Lab, annotator: User, reviewer: User
+) -> None:
+    video = make_video_canvas(lab, pts=[0, 40, 80])
+    updates = live_updates.LiveUpdates(video.pk)
+    for name in ("Polyp", "Fold"):
+        video_event_create(canvas=video, user=annotator, name=name, first_index=1)
+        updates.look()
+        answer = updates.answer(since=timezone.now(), user_id=reviewer.pk, tab=None)
+        found = json.loads(str(answer.text))["video_events"]
+        assert (
+            found
+            == api_as(reviewer).get(f"/api/v1/canvases/{video.pk}/live/").json()["video_events"]
+        )
+    assert found == 2
 
 
 def test_fifty_pages_are_notified_of_an_edit_by_one_query(

@@ -101,10 +101,8 @@ export function roiRevisions(id: string): Promise<RoiRevision[]> {
   return getAll<RoiRevision>(`${API_ROOT}/rois/${id}/revisions/?page_size=200`);
 }
 
-/** Deleted ROIs of a canvas, newest first. */
-export async function roisDeleted(canvas: string): Promise<Roi[]> {
-  const rois = await getAll<Roi>(`${API_ROOT}/rois/?canvas=${canvas}&deleted=true&page_size=200`);
-  return rois.sort((a, b) => (b.deleted_at ?? "").localeCompare(a.deleted_at ?? ""));
+export function roisDeleted(canvas: string): Promise<Roi[]> {
+  return getAll<Roi>(`${API_ROOT}/rois/?canvas=${canvas}&deleted=true&page_size=200`);
 }
 
 export function labelList(canvas: string): Promise<Label[]> {

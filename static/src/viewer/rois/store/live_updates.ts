@@ -45,11 +45,14 @@ export class LiveUpdates extends Emitter<LiveEvents> {
   private lastPresenceAt = 0;
   private isStopped = false;
   private isObserver = false;
+  /** Changes with every write of an event of the video. */
+  private eventsVersion = 0;
 
   constructor(
     private readonly canvas: string,
     private readonly store: RoiStore,
     private readonly presence: () => Presence,
+    private readonly loadEvents: () => Promise<void> = () => Promise.resolve(),
   ) {
     super();
     this.url = `${API_ROOT}/canvases/${canvas}/live/`;
@@ -116,9 +119,13 @@ export class LiveUpdates extends Emitter<LiveEvents> {
     this.cursor = now.cursor;
   }
 
-  private async applyChanges({ changed, has_more, people }: Schemas["CanvasNow"]): Promise<void> {
+  private async applyChanges({ changed, has_more, people, video_events }: Schemas["CanvasNow"]): Promise<void> {
     this.people = people;
     this.emit("people", people);
+    if (video_events !== this.eventsVersion) {
+      await this.loadEvents();
+      this.eventsVersion = video_events;
+    }
     if (has_more) return this.store.load();
     const news = changed.filter(({ id, version, is_deleted }) => {
       const known = this.store.states.get(id);

@@ -31,6 +31,8 @@ async function write(url: string, method: string, key: string, body: Body, versi
 /** Live events of a canvas, by their first frame. */
 export const videoEvents = (canvas: string): Promise<VideoEvent[]> => getAll(`${ROOT}?canvas=${canvas}&page_size=200`);
 
+export const videoEventsDeleted = (canvas: string): Promise<VideoEvent[]> => getAll(`${ROOT}?canvas=${canvas}&deleted=true&page_size=200`);
+
 export const videoEventGet = (id: string): Promise<VideoEvent> => getJson(`${ROOT}${id}/`);
 
 export const videoEventCreate = (id: string, canvas: string, fields: VideoEventFields, key: string): Promise<VideoEvent> =>

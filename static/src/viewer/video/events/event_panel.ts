@@ -1,6 +1,7 @@
 /** The events of a video: the page of the panel with their list, the editor of the chosen one, and the lane of the timeline. */
 
 import { element, required } from "../../../dom/elements";
+import { DeletedList } from "../../lib/saving/deleted_list";
 import { oncePerFrame } from "../../lib/scheduling";
 import type { PanelTabs } from "../../lib/panel_tabs";
 import type { StageNotice } from "../../lib/stage_notice";
@@ -8,10 +9,10 @@ import { timeText } from "../../lib/units";
 import { ClipButton } from "../clip";
 import type { ClipSpan } from "../clip";
 import type { VideoPlayer } from "../player";
-import { videoEventNames } from "./api";
+import { videoEventNames, videoEventsDeleted } from "./api";
+import type { VideoEvent } from "./api";
 import { EventLane } from "./event_lane";
-import { durationText, inOrder, placeText, withName } from "./event_state";
-import type { VideoEventState } from "./event_state";
+import { VideoEventState, durationText, inOrder, placeText, withName } from "./event_state";
 import type { VideoEventEdits, VideoEventStore } from "./event_store";
 import { hueOf } from "./lane_layout";
 import { OpenSpan } from "./open_span";
@@ -66,6 +67,7 @@ export class VideoEventPanel {
     player.on("frame", () => this.followFrame());
     this.page.addEventListener("toggle", () => this.isLoaded && !this.page.hidden && void store.load());
     this.connectEditor();
+    this.connectDeleted();
   }
 
   /** Read the events, and the names to suggest. */
@@ -141,6 +143,23 @@ export class VideoEventPanel {
       if (event.key === "Escape" && event.target === note) note.blur();
     });
     player.on("playing", () => this.showSpan());
+  }
+
+  private connectDeleted(): void {
+    const { root, canvasId, store, edits } = this.parts;
+    const host = root.querySelector<HTMLElement>("[data-event-deleted]");
+    if (!host) return;
+    new DeletedList<VideoEvent>(host, {
+      load: () => videoEventsDeleted(canvasId),
+      title: ({ name }) => name,
+      picture: ({ first }) => element("span", { class: "muted" }, timeText(first.time_s)),
+      restore: (event) => {
+        const state = store.get(event.id) ?? VideoEventState.fromServer(event);
+        edits.restore(state);
+        this.goTo(state);
+      },
+      onSaved: (run) => store.sync.on("status", ({ status }) => status === "saved" && run()),
+    });
   }
 
   private get clipStatus(): HTMLElement {

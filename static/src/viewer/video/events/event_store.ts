@@ -50,10 +50,11 @@ export class VideoEventStore extends SavedStore<VideoEventFields, VideoEvent, Vi
   }
 
   async load(): Promise<void> {
+    const before = new Map(this.live().map((state) => [state, state.server?.version]));
     try {
       const events = await videoEvents(this.canvas);
       this.merge(events);
-      this.dropMissing(new Set(events.map(({ id }) => id)));
+      this.dropMissing(before, new Set(events.map(({ id }) => id)));
       this.emit("loaded", { total: this.live().length, windowed: false });
     } catch (error) {
       this.emit("error", error instanceof Error ? error.message : "The events could not be loaded.");
@@ -69,9 +70,11 @@ export class VideoEventStore extends SavedStore<VideoEventFields, VideoEvent, Vi
     this.hold(VideoEventState.fromStored(stored));
   }
 
-  /** Drop events that others deleted since the last load. */
-  private dropMissing(present: Set<string>): void {
-    const gone = this.live().filter((state) => state.isSettled && state.server && !present.has(state.id));
+  /** Drop events that others deleted since the last load, not those that were saved while it ran. */
+  private dropMissing(before: Map<VideoEventState, number | undefined>, present: Set<string>): void {
+    const gone = this.live().filter(
+      (state) => state.isSettled && state.server && !present.has(state.id) && before.get(state) === state.server.version,
+    );
     for (const state of gone) this.states.delete(state.id);
     if (gone.length) this.emit("removed", gone);
   }

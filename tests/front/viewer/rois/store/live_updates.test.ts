@@ -10,8 +10,8 @@ let store: RoiStore;
 let live: LiveUpdates;
 let chosen: string | null = null;
 
-const now = (changed: object[], people: object[] = []): Response =>
-  new Response(JSON.stringify({ cursor: "2026-01-01T00:00:00Z", changed, has_more: false, people }), {
+const now = (changed: object[], people: object[] = [], video_events = 0): Response =>
+  new Response(JSON.stringify({ cursor: "2026-01-01T00:00:00Z", changed, has_more: false, people, video_events }), {
     headers: { ETag: '"e1"' },
   });
 const same = (): Response => new Response(null, { status: 304 });
@@ -67,6 +67,19 @@ it("counts what went away once, whether a load or the news tells of it first", a
   server.instead.push(done(), now([{ id: "r1", version: 2, is_deleted: true }]), page(theirs));
   await live.update();
   expect(store.total).toBe(0);
+});
+
+it("reads the events of the video again after each change of one", async () => {
+  const load = vi.fn(() => Promise.resolve());
+  live = new LiveUpdates("c1", store, () => ({ view: null, roi: null }), load);
+  const counts: number[] = [];
+  server.instead.push(done());
+  for (const version of [0, 3, 3, 4]) {
+    server.instead.push(now([], [], version));
+    await live.update();
+    counts.push(load.mock.calls.length);
+  }
+  expect(counts).toEqual([0, 1, 1, 2]);
 });
 
 it("counts what others drew", async () => {

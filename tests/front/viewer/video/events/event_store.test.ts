@@ -44,6 +44,23 @@ describe("an event", () => {
     expect(server.writes).toEqual(["POST"]);
   });
 
+  it("that is saved while the list is read stays", async () => {
+    const state = edits.create(span);
+    const { fetch } = globalThis;
+    let send = (): void => undefined;
+    const sent = new Promise<void>((resolve) => (send = resolve));
+    vi.stubGlobal("fetch", async (url: string, init: RequestInit) => {
+      const response = await fetch(url, init);
+      if (!init.method || init.method === "GET") await sent;
+      return response;
+    });
+    const loading = store.load(); // answered without it
+    await saved();
+    send();
+    await loading;
+    expect([state.isSettled, store.live().includes(state)]).toEqual([true, true]);
+  });
+
   it("that is renamed while it is new is saved once, by its new name", async () => {
     const state = edits.create(span);
     edits.change(state, { name: "Washing" }, "Rename event");

@@ -1,0 +1,57 @@
+/** The deleted things of one kind on a canvas, the last deleted first; each can be restored. */
+
+import { element, required } from "../../../dom/elements";
+import type { SavedObject } from "./saved_state";
+
+export interface DeletedKind<S> {
+  load: () => Promise<S[]>;
+  title: (object: S) => string;
+  /** What shows which one it was: a drawing, a place. */
+  picture: (object: S) => Element;
+  restore: (object: S) => void;
+  /** Run when the server has confirmed a change. */
+  onSaved: (run: () => void) => void;
+}
+
+export class DeletedList<S extends SavedObject> {
+  private readonly list: HTMLElement;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly kind: DeletedKind<S>,
+  ) {
+    this.list = required(host, "ol");
+    const load = (): void => void this.load();
+    host.addEventListener("toggle", load);
+    kind.onSaved(load);
+  }
+
+  private async load(): Promise<void> {
+    if (!this.host.hasAttribute("open")) return;
+    try {
+      const objects = await this.kind.load();
+      objects.sort((a, b) => (b.deleted_at ?? "").localeCompare(a.deleted_at ?? ""));
+      const rows = objects.map((object) => this.row(object));
+      this.list.replaceChildren(...(rows.length ? rows : [element("li", { class: "muted" }, "None.")]));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : "";
+      this.list.replaceChildren(element("li", {}, `They could not be read. ${reason}`));
+    }
+  }
+
+  private row(object: S): HTMLElement {
+    const { kind } = this;
+    const title = kind.title(object);
+    const when = object.deleted_at ?? "";
+    const restore = { type: "button", class: "btn btn--small btn--quiet", "aria-label": `Restore ${title}` };
+    return element(
+      "li",
+      {},
+      element("span", { class: "revision-number" }),
+      kind.picture(object),
+      element("span", {}, title),
+      element("time", { datetime: when }, new Date(when).toLocaleString()),
+      element("button", { ...restore, click: () => kind.restore(object) }, "Restore"),
+    );
+  }
+}
