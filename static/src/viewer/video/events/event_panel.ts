@@ -151,8 +151,8 @@ export class VideoEventPanel {
     if (!host) return;
     new DeletedList<VideoEvent>(host, {
       load: () => videoEventsDeleted(canvasId),
-      title: ({ name }) => name,
-      picture: ({ first }) => element("span", { class: "muted" }, timeText(first.time_s)),
+      title: ({ name, first }) => `${name}, ${timeText(first.time_s)}`,
+      picture: ({ name, first, last }) => swatch(name, first.index === last.index),
       restore: (event) => {
         const state = store.get(event.id) ?? VideoEventState.fromServer(event);
         edits.restore(state);
@@ -284,14 +284,13 @@ export class VideoEventPanel {
     const button = element(
       "button",
       { type: "button", class: "event-row", "data-event": state.id, title: placeText(state), click: () => this.goTo(state) },
-      element("span", { class: state.isMoment ? "event-swatch event-swatch--moment" : "event-swatch", "aria-hidden": "true" }),
+      swatch(state.name, state.isMoment),
       element("span", { class: "roi-row-title" }, state.name),
       element("span", { class: "roi-row-facts" }, facts),
       ...(state.problem ? [element("span", { class: "roi-row-sign is-bad" }, sign[state.problem.kind])] : []),
     );
     button.dataset.first = String(state.first.index);
     button.dataset.last = String(state.last.index);
-    button.style.setProperty("--event-hue", String(hueOf(state.name)));
     if (state === this.selected) button.setAttribute("aria-current", "true");
     return button;
   }
@@ -310,4 +309,11 @@ export class VideoEventPanel {
     problem.hidden = !state.problem;
     problem.textContent = state.problem?.message ?? "";
   }
+}
+
+/** The colour of a name: a bar, or a diamond for a moment. */
+function swatch(name: string, isMoment: boolean): HTMLElement {
+  const made = element("span", { class: isMoment ? "event-swatch event-swatch--moment" : "event-swatch", "aria-hidden": "true" });
+  made.style.setProperty("--event-hue", String(hueOf(name)));
+  return made;
 }
