@@ -88,7 +88,8 @@ def write_clip(
     """Write an h264 mp4 of the frames ``first`` to ``last``, both inclusive, atomically.
 
     The frames are those of ``transcode_h264``; the first is at time 0 and the others keep their
-    distance from it in the original's time base.
+    distance from it in the original's time base. The comment of the file states index and time of
+    the first frame in the original.
 
     Args:
         progress: called with (frames done, of how many, "transcoding"); may raise to stop.
@@ -145,6 +146,8 @@ def _transcode(
                     geometry, _ = display_geometry(stream, frame)
                     is_kept = span is None and 0 <= pts * base <= _MAX_START_S
                     offset = 0 if is_kept else pts
+                    if span is not None:
+                        target.metadata["comment"] = _origin(index, pts * base)
                     out = _add_stream(target, stream, _even_size(geometry), base, crf)
                 shown = _prepared(frame, geometry)
                 if boxes:
@@ -220,6 +223,11 @@ def _blackened(frame: VideoFrame, boxes: Sequence[PictureBox]) -> VideoFrame:
     black = VideoFrame.from_ndarray(pixels, format="yuv420p")
     black.colorspace, black.color_range = frame.colorspace, frame.color_range
     return black
+
+
+def _origin(index: int, time_s: Fraction) -> str:
+    """Place of a clip in its original."""
+    return f"First frame: index {index} (from 0) of the original video, at {float(time_s):.6f} s"
 
 
 def _timescale(base: Fraction) -> int:

@@ -294,7 +294,8 @@ class VideoViewSet(ItemViewSet):
         """Download a span of frames as an MP4 that was ordered before; otherwise 404.
 
         It has exactly these frames, H.264, without sound. The first is at time 0; the others keep
-        their distance from it. Supports byte ranges.
+        their distance from it. Its comment has index and time of the first frame in the video, as
+        the result of the job. Supports byte ranges.
         """
         span = ClipSpanSerializer(data=request.query_params)
         span.is_valid(raise_exception=True)

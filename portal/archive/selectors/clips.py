@@ -7,7 +7,7 @@ from pathlib import Path
 from portal.archive.models import Canvas
 from portal.archive.storage import files as storage
 
-SCHEME = "1"
+SCHEME = "2"
 """Version of the encoding of clips: raise it when the same frames give another file."""
 
 

@@ -91,7 +91,12 @@ def clip_write(*, video_id: uuid.UUID, span: ClipSpan, context: JobContext) -> J
                 target.parent.mkdir(parents=True, exist_ok=True)
                 made.replace(target)
                 sync_folder(target.parent)
-    return {"frames": span.last - span.first + 1, "size_bytes": target.stat().st_size}
+    return {
+        "frames": span.last - span.first + 1,
+        "size_bytes": target.stat().st_size,
+        "first_index": span.first,
+        "first_time_s": float(frame_table(video).time_s[span.first]),
+    }
 
 
 def _made(canvas: Canvas, video: Video, span: ClipSpan, folder: Path, context: JobContext) -> Path:

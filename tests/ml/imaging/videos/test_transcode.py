@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
@@ -151,6 +152,9 @@ def test_uneven_time_stamps_of_a_clip_keep_their_intervals(
     write_clip(path, tmp_path / "c.mp4", table=probe_video(path).frames, first=2, last=5)
     after = probe_video(tmp_path / "c.mp4").frames
     assert after.time_s == pytest.approx([0, 0.078, 0.083, 0.168], abs=1e-9)
+    with av.open(str(tmp_path / "c.mp4")) as clip:
+        comment = clip.metadata["comment"]
+    assert "index 2 " in comment and "0.012000 s" in comment
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 3), (5, 4), (3, 10)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 from rest_framework.test import APIClient
 
+from ml.imaging.sandbox.parent import run_limited
 from ml.imaging.videos.video import iter_frames, probe_video
+from portal.archive import inspection
 from portal.archive.models import Video
 from portal.archive.services import clips
+from portal.archive.storage import files as storage
 from portal.audit.models import AuditEntry
 from portal.jobs.models import Job
-from tests.portal.archive.support import run_job
+from tests.portal.archive.support import files_below, run_job
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +49,7 @@ def test_a_clip_has_exactly_the_frames_of_its_span(
     assert download(api, video, 7, 18).status_code == 404
     job = written(order(api, video, 7, 18))
     assert (job.result["frames"], job.progress_total) == (12, 12)
+    assert (job.result["first_index"], job.result["first_time_s"]) == (7, pytest.approx(7 / 25))
     answer = download(api, video, 7, 18)
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "video/mp4")
     assert f"{video.name} frames 8 to 19.mp4" in answer.headers["Content-Disposition"]
@@ -107,3 +112,80 @@ def test_a_clip_of_a_deleted_video_ends_with_a_reason(api: APIClient, video: Vid
         "failed",
         "The video was deleted before the clip was written.",
     )
+
+
+@pytest.fixture
+def children(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Real children; the list has what each was started for and may open."""
+    started: list[dict[str, Any]] = []
+
+    def run(target: str, arguments: Any, **options: Any) -> dict[str, Any]:
+        started.append({"target": target, **arguments, **options})
+        return run_limited(target, arguments, **options)
+
+    monkeypatch.setattr(inspection, "run_limited", run)
+    return started
+
+
+def test_a_clip_is_written_in_a_child_that_opens_only_the_video_and_scratch(
+    api: APIClient, video: Video, children: list[dict[str, Any]]
+) -> None:
+    assert video.canvas is not None
+    written(order(api, video, 7, 18))
+    (child,) = children
+    assert child["target"] == "ml.imaging.ingest:make_clip"
+    source, frames = (
+        storage.resolve(path) for path in (video.canvas.pixels_path, video.frames_path)
+    )
+    assert child["reads"] == (source, frames)
+    assert child["writes"] == (Path(child["out_dir"]),)
+    assert not Path(child["out_dir"]).exists()
+    assert download(api, video, 7, 18).status_code == 200
+
+
+def _truncated(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def _zeroed(data: bytes) -> bytes:
+    """All pictures are zero, the lists of frames are not."""
+    start, end = data.index(b"mdat") + 4, data.index(b"moov") - 4
+    return data[:start] + bytes(end - start) + data[end:] if start < end else bytes(len(data))
+
+
+def _naming_others(data: bytes) -> bytes:
+    return b"ffconcat version 1.0\nfile /etc/hostname\n"
+
+
+@pytest.mark.parametrize("harm", [_truncated, _zeroed, _naming_others])
+def test_a_clip_of_a_damaged_or_hostile_video_fails_with_a_reason_and_leaves_nothing(
+    api: APIClient, video: Video, children: list[dict[str, Any]], harm: Callable[[bytes], bytes]
+) -> None:
+    assert video.canvas is not None
+    answer = order(api, video, 7, 18)
+    path = storage.resolve(video.canvas.pixels_path)
+    data = path.read_bytes()
+    path.chmod(0o600)
+    path.write_bytes(harm(data))
+    before = files_below(storage.resolve(""))
+    job = run_job(Job.objects.get(pk=answer.json()["id"]))
+    assert (job.state, job.traceback) == ("failed", "")
+    assert job.error_code and "hostname" not in job.error_message
+    assert not Path(children[0]["out_dir"]).exists()
+    assert files_below(storage.resolve("")) == before
+    assert download(api, video, 7, 18).status_code == 404
+
+
+def test_a_clip_costs_the_same_queries_for_one_frame_and_for_thirty(
+    api: APIClient, video: Video, django_assert_max_num_queries: Any
+) -> None:
+    written(order(api, video, 1, 1))  # what a process reads once
+    counts = []
+    for last in (0, 29):
+        with django_assert_max_num_queries(20) as asked:
+            answer = order(api, video, 0, last)
+        written(answer)
+        with django_assert_max_num_queries(4):  # the first of a minute is audited
+            assert download(api, video, 0, last).status_code == 200
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
