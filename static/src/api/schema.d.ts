@@ -45,7 +45,6 @@ export interface components {
             cursor: string;
             has_more: boolean;
             people: components["schemas"]["Person"][];
-            /** @description Another number than before: events of the video changed; read them again */
             video_events: number;
         };
         CanvasVideo: {
