@@ -108,6 +108,8 @@ def test_the_stream_equals_the_api(
 ) -> None:
     mine, deleted = draw(canvas, annotator), draw(canvas, annotator, 300)
     roi_delete(roi=deleted, user=annotator, expected_version=1)
+    soon = timezone.now() + timedelta(seconds=5)  # within the window of all requests below
+    Roi.objects.filter(canvas=canvas).update(updated_at=soon)
     tab, other = uuid.uuid4(), uuid.uuid4()
     presence_note(canvas=canvas, user=annotator, tab=other, view=[0, 0, 9, 9], roi_id=mine.pk)
     presence_note(canvas=canvas, user=reviewer, tab=tab)
