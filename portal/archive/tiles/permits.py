@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future
 from importlib import import_module
 from typing import NamedTuple
 
@@ -61,6 +62,7 @@ class Permits:
     def __init__(self, *, timer: Callable[[], float] = time.monotonic) -> None:
         self._permits: TTLCache[tuple[str, Credential], Permit]
         self._permits = TTLCache(MAX_PERMITS, RECHECK_S, timer)
+        self._running: dict[tuple[str, Credential], Future[Permit]] = {}
         self._lock = threading.Lock()
 
     def known(self, canvas: str, credential: Credential) -> Permit | None:
@@ -69,7 +71,26 @@ class Permits:
             return self._permits.get((canvas, credential))
 
     def checked(self, canvas: str, credential: Credential) -> Permit:
-        """Look the permission up, and remember it."""
+        """Look the permission up, once for all requests that wait for it: a page sends ten."""
+        key = canvas, credential
+        with self._lock:
+            running = self._running.get(key)
+            if running is None:
+                own = self._running[key] = Future()
+        if running is not None:
+            return running.result()
+        try:
+            own.set_result(self.renewed(canvas, credential))
+        except BaseException as error:
+            own.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._running[key]
+        return own.result()
+
+    def renewed(self, canvas: str, credential: Credential) -> Permit:
+        """Look the permission up now, and remember it."""
         connection_refresh()
         try:
             permit = _look_up(canvas, credential)

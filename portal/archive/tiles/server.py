@@ -87,9 +87,11 @@ class TileServer:
             return ready
         canvas, tail = _split(request.path)
         permit = self.permits.known(canvas, request.credential)
-        # another picture than was permitted: the display range may have been set since
-        if permit is None or not _is_of(permit.plane, tail):
+        if permit is None:
             permit = self.permits.checked(canvas, request.credential)
+        # another picture than was permitted: the display range may have been set since
+        if permit.plane is not None and not _is_of(permit.plane, tail):
+            permit = self.permits.renewed(canvas, request.credential)
         if permit.plane is None:
             return _refused(permit.status, permit.text)
         return _conditional(self._made(canvas, tail, permit), request.if_none_match)
