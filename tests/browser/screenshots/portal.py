@@ -18,7 +18,7 @@ from tests.ports import HOST, free_port
 from tests.processes import wait_until_served
 
 ROOT = Path(__file__).resolve().parents[3]
-START_S = 300.0  # until the portal answers, on a busy machine
+START_S = 300.0  # until the portal answers
 MAP_S = 300.0  # until the worker has drawn the map of all regions
 CROWD = 10_000
 NUCLEUS_PX = (6.0, 14.0)
