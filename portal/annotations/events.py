@@ -19,3 +19,4 @@ class VideoEventChange(StrEnum):
 
     SAVED = "video_event.saved"
     DELETED = "video_event.deleted"
+    PURGED = "video_event.purged"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from portal.annotations.models import Roi
 from portal.annotations.selectors.rois import roi_counts
-from portal.annotations.selectors.trash import rois_of_trash_entries
+from portal.annotations.selectors.trash import (
+    rois_of_trash_entries,
+    video_events_of_trash_entries,
+)
 from portal.annotations.services.imports import imports_lost_undo
-from portal.annotations.services.trash import rois_purge_due
-from portal.annotations.services.video_events import video_events_purge_due
-from portal.annotations.views.trash import trash_tab
+from portal.annotations.services.trash import ROI_PURGE, VIDEO_EVENT_PURGE
+from portal.annotations.views.trash import trash_tabs
 from portal.archive.extensions import PAGE_PARTS, Slot
 from portal.archive.selectors.canvases import CANVAS_COUNTERS
 from portal.archive.selectors.trash import TRASH_COUNTERS
@@ -17,8 +19,9 @@ from portal.jobs.selectors.jobs import JOB_TARGETS
 
 JOB_TARGETS.register("roi")(lambda _: Roi.objects.live())
 each_pass("imports")(imports_lost_undo)
-daily("trash of ROIs")(rois_purge_due)
-daily("trash of video events")(video_events_purge_due)
+daily("trash of ROIs")(ROI_PURGE.due)
+daily("trash of video events")(VIDEO_EVENT_PURGE.due)
 TRASH_COUNTERS.register("region")(rois_of_trash_entries)
+TRASH_COUNTERS.register("event")(video_events_of_trash_entries)
 CANVAS_COUNTERS.register("region")(roi_counts)
-PAGE_PARTS.register(Slot.TRASH_TAB)(trash_tab)
+PAGE_PARTS.register(Slot.TRASH_TAB)(trash_tabs)

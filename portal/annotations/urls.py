@@ -19,6 +19,13 @@ urlpatterns = [
     path("trash/regions/", trash.trash, name="trash"),
     path("trash/regions/<uuid:roi_id>/restore/", trash.roi_restore, name="roi_restore"),
     path("trash/regions/<uuid:roi_id>/purge/", trash.roi_purge, name="roi_purge"),
+    path("trash/events/", trash.trash_events, name="trash_events"),
+    path(
+        "trash/events/<uuid:event_id>/restore/",
+        trash.video_event_restore,
+        name="video_event_restore",
+    ),
+    path("trash/events/<uuid:event_id>/purge/", trash.video_event_purge, name="video_event_purge"),
     path("lab/labels/", labels, name="labels"),
     path("lab/labels/<uuid:label_id>/", label_edit, name="label_edit"),
     path("lab/labels/<uuid:label_id>/delete/", label_remove, name="label_remove"),

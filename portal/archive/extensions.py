@@ -23,7 +23,7 @@ class Slot(Enum):
     SELECTION_ACTION = auto()  # a lab that the person manages: a button for the chosen cases
     VIDEO_ACTION = auto()  # a video: a button on its card once it is ready
     CANVAS_ACTION = auto()  # a canvas: links and buttons above the viewer
-    TRASH_TAB = auto()  # a lab: a link to another page of its trash
+    TRASH_TAB = auto()  # a lab: links to other pages of its trash
 
 
 PAGE_PARTS: Registry[Slot, Callable[[HttpRequest, Any], str]] = Registry()

@@ -23,7 +23,7 @@ from portal.annotations.api.labels import (
 from portal.annotations.api.outlines import CanvasOutlineApi
 from portal.annotations.api.properties import PropertyTypesApi
 from portal.annotations.api.rois import RoiApi
-from portal.annotations.api.trash import RoiPurgeApi
+from portal.annotations.api.trash import RoiPurgeApi, VideoEventPurgeApi
 from portal.annotations.api.video_events import VideoEventApi
 
 router_entries: list[tuple[str, Any, str]] = [
@@ -37,6 +37,11 @@ urlpatterns = [
     path("labels/properties/", PropertyTypesApi.as_view(), name="label-properties"),
     path("label-merges/<uuid:id>/undo/", LabelMergeUndoApi.as_view(), name="label-merge-undo"),
     path("rois/<uuid:roi_id>/purge/", RoiPurgeApi.as_view(), name="roi-purge"),
+    path(
+        "video-events/<uuid:event_id>/purge/",
+        VideoEventPurgeApi.as_view(),
+        name="video-event-purge",
+    ),
     path("rois/bulk/", RoiBulkApi.as_view(), name="roi-bulk"),
     path("canvases/<uuid:id>/roi-file/", CanvasRoiFileApi.as_view(), name="canvas-roi-file"),
     path("canvases/<uuid:id>/outline/", CanvasOutlineApi.as_view(), name="canvas-outline"),

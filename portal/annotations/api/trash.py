@@ -1,4 +1,4 @@
-"""REST: delete ROIs for good."""
+"""REST: delete ROIs and events of videos for good."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.annotations.selectors.trash import roi_in_trash
-from portal.annotations.services.trash import roi_purge
+from portal.annotations.selectors.trash import roi_in_trash, video_event_in_trash
+from portal.annotations.services.trash import ROI_PURGE, VIDEO_EVENT_PURGE
 from portal.core.api.views import ApiView
 from portal.core.http.audit_rules import audited, rejections
 from portal.labs.models import TokenArea
@@ -32,5 +32,24 @@ class RoiPurgeApi(ApiView):
     def post(self, request: Request, roi_id: uuid.UUID) -> Response:
         """With its history, vectors and follow-ups; managers only. 404 while it is not deleted."""
         user = user_of(request)
-        roi_purge(roi=roi_in_trash(user, roi_id), user=user)
+        ROI_PURGE.one(roi_in_trash(user, roi_id), user=user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+@audited(POST=rejections("video_event.purged", "video_event", "event_id"))
+class VideoEventPurgeApi(ApiView):
+    """A deleted event of a video, deleted for good."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        request=None,
+        responses={204: None},
+        parameters=[OpenApiParameter("event_id", uuid.UUID, OpenApiParameter.PATH)],
+        summary="Delete a deleted event for good",
+    )
+    def post(self, request: Request, event_id: uuid.UUID) -> Response:
+        """With its history; managers only. 404 while it is not deleted."""
+        user = user_of(request)
+        VIDEO_EVENT_PURGE.one(video_event_in_trash(user, event_id), user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -91,7 +91,7 @@ class VideoEventCreateSerializer(VideoEventPatchSerializer):
 class VideoEventQuerySerializer(serializers.Serializer[Any]):
     """Filters of the list of events."""
 
-    canvas = serializers.UUIDField()
+    canvas = serializers.UUIDField(required=False)
     name = serializers.CharField(required=False, max_length=MAX_NAME_CHARS)
     frame = serializers.IntegerField(
         required=False, min_value=0, max_value=INT32_MAX, help_text="Events that it is part of"
@@ -152,17 +152,17 @@ class VideoEventApi(VersionedApi[VideoEvent]):
     @extend_schema(
         parameters=[VideoEventQuerySerializer],
         responses=VideoEventSerializer(many=True),
-        summary="List the events of a video",
+        summary="List events of videos",
     )
     def list(self, request: Request) -> Response:
-        """Live events of a canvas, by their first frame."""
+        """Live events of a canvas, or of all, by their first frame."""
         query = VideoEventQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         data = query.validated_data
         user = user_of(request)
         rows: QuerySet[VideoEvent] = video_events(
             user,
-            canvas_get(user=user, canvas_id=data["canvas"]),
+            canvas_get(user=user, canvas_id=data["canvas"]) if "canvas" in data else None,
             name=data.get("name", ""),
             frame_index=data.get("frame"),
             deleted=data.get("deleted", False),

@@ -32,21 +32,23 @@ MAX_SUGGESTIONS = 40
 
 def video_events(
     user: User,
-    canvas: Canvas,
+    canvas: Canvas | None = None,
     *,
     name: str = "",
     frame_index: int | None = None,
     deleted: bool = False,
 ) -> QuerySet[VideoEvent]:
-    """Events of a canvas that the person may see, by their first frame.
+    """Events that the person may see, by their first frame.
 
     Args:
+        canvas: Only events of this canvas.
         name: Only events of this name, in any case.
         frame_index: Only events that this frame is part of.
         deleted: Deleted events instead of live ones.
     """
-    rows = VideoEvent.objects.visible_to(user).filter(canvas=canvas)
-    rows = rows.filter(deleted_at__isnull=not deleted)
+    rows = VideoEvent.objects.visible_to(user).filter(deleted_at__isnull=not deleted)
+    if canvas is not None:
+        rows = rows.filter(canvas=canvas)
     if name:
         rows = rows.filter(name_key=name_key(name))
     if frame_index is not None:

@@ -1,56 +1,74 @@
-"""Deletion of ROIs for good: by a manager, and when their days in the trash are over."""
+"""Deletion of ROIs and events for good: by a manager, and when their days in the trash are over."""
 
 from __future__ import annotations
 
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import QuerySet
 
-from portal.annotations.events import RoiEvent
-from portal.annotations.models import Roi
+from portal.annotations.events import RoiEvent, VideoEventChange
+from portal.annotations.models import Roi, VideoEvent
 from portal.archive.rules import require_purge
 from portal.archive.selectors.trash import purge_before
 from portal.core.errors import NotFoundError
 from portal.core.events import events_emit
 from portal.labs.models import User
 
-CHUNK = 500  # ROIs in a transaction: saves of others come in between
+CHUNK = 500  # rows in a transaction: saves of others come in between
 
 
-def roi_purge(*, roi: Roi, user: User) -> None:
-    """Delete a deleted ROI for good, with history, vectors, follow-ups. Emits ``roi.purged``."""
-    require_purge(user, roi.lab_id)
-    if not _purge([roi.pk]):
-        raise NotFoundError("This region is no longer in the trash.")
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """Deletion of a model's deleted rows for good.
 
-
-def rois_purge_due() -> int:
-    """Delete for good the ROIs that were deleted more than ``TESSERA_TRASH_DAYS`` ago.
-
-    Returns their number. Two processes may run it at once.
+    Attributes:
+        event: Emitted for each row, before it goes.
+        key: Name of the row's id in the payload.
     """
-    count = 0
-    while due := list(_rois_due().values_list("pk", flat=True)[:CHUNK]):
-        count += _purge(due)
-    return count
+
+    model: type[Roi] | type[VideoEvent]
+    event: RoiEvent | VideoEventChange
+    key: str
+
+    def one(self, row: Roi | VideoEvent, *, user: User) -> None:
+        """Delete a row with all that hangs on it; managers only.
+
+        Raises:
+            ForbiddenError.
+            NotFoundError: it is not in the trash.
+        """
+        require_purge(user, row.lab_id)
+        if not self._purge([row.pk]):
+            raise NotFoundError("This is no longer in the trash.")
+
+    def due(self) -> int:
+        """Delete the rows that were deleted more than ``TESSERA_TRASH_DAYS`` ago.
+
+        Returns their number. Two processes may run it at once.
+        """
+        due = self.model.all_objects.filter(deleted_at__lt=purge_before()).order_by()
+        count = 0
+        while ids := list(due.values_list("pk", flat=True)[:CHUNK]):
+            count += self._purge(ids)
+        return count
+
+    def _purge(self, ids: Sequence[uuid.UUID]) -> int:
+        with transaction.atomic():
+            rows = self.model.all_objects.select_for_update().filter(
+                pk__in=ids, deleted_at__isnull=False
+            )
+            payloads = defaultdict(list)
+            for pk, lab_id, case_id in rows.values_list("pk", "lab_id", "canvas__case_id"):
+                payloads[lab_id].append({self.key: str(pk), "case_id": str(case_id)})
+            for lab_id, of_lab in payloads.items():  # before the rows go, for what hangs on them
+                events_emit(self.event, lab_id=lab_id, payloads=of_lab)
+            gone = [one[self.key] for of_lab in payloads.values() for one in of_lab]
+            self.model.all_objects.filter(pk__in=gone).delete()
+        return len(gone)
 
 
-def _rois_due() -> QuerySet[Roi]:
-    rois: QuerySet[Roi] = Roi.all_objects.filter(deleted_at__lt=purge_before()).order_by()
-    return rois
-
-
-def _purge(ids: Sequence[uuid.UUID]) -> int:
-    with transaction.atomic():
-        rois = Roi.all_objects.select_for_update().filter(pk__in=ids, deleted_at__isnull=False)
-        payloads = defaultdict(list)
-        for pk, lab_id, case_id in rois.values_list("pk", "lab_id", "canvas__case_id"):
-            payloads[lab_id].append({"roi_id": str(pk), "case_id": str(case_id)})
-        for lab_id, of_lab in payloads.items():  # before the rows go, for what hangs on them
-            events_emit(RoiEvent.PURGED, lab_id=lab_id, payloads=of_lab)
-        gone = [one["roi_id"] for of_lab in payloads.values() for one in of_lab]
-        Roi.all_objects.filter(pk__in=gone).delete()
-    return len(gone)
+ROI_PURGE = Purge(Roi, RoiEvent.PURGED, "roi_id")
+VIDEO_EVENT_PURGE = Purge(VideoEvent, VideoEventChange.PURGED, "video_event_id")

@@ -18,7 +18,6 @@ from portal.annotations.rules import require_annotate
 from portal.annotations.selectors.frames import frame_resolve
 from portal.annotations.services.versions import Versions
 from portal.archive.models import Canvas, CanvasKind
-from portal.archive.selectors.trash import purge_before
 from portal.core.errors import InvalidInputError, PortalError
 from portal.core.events import event_emit
 from portal.core.text import name_clean, name_key
@@ -194,15 +193,6 @@ def video_events_import_undo(
         _change(event, fields, action, user)
         count["reverted" if action == RoiAction.UPDATE else "removed"] += 1
     return count
-
-
-def video_events_purge_due() -> int:
-    """Delete for good the events that were deleted more than ``TESSERA_TRASH_DAYS`` ago.
-
-    Returns their number.
-    """
-    due = VideoEvent.all_objects.filter(deleted_at__lt=purge_before())
-    return due.delete()[1].get(VideoEvent._meta.label, 0)
 
 
 def changed_event_fields(event: VideoEvent, changes: VideoEventChanges) -> dict[str, object]:

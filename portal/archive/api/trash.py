@@ -27,7 +27,8 @@ from portal.labs.requests import UUID_REGEX, user_of
     restore=rejections("trash.restored"),
 )
 class TrashViewSet(ApiViewSet[TrashEntry]):
-    """Trash of the labs in which one may restore. Regions: `GET /rois/?deleted=true`."""
+    """Trash of the labs in which one may restore. Regions: `GET /rois/?deleted=true`; events
+    of videos: `GET /video-events/?deleted=true`."""
 
     area = TokenArea.CASES
     serializer_class = TrashEntrySerializer  # type: ignore[assignment]  # of a row of the entry

@@ -17,7 +17,7 @@ from portal.annotations.models import Label, LabelMerge, Roi, RoiImport, VideoEv
 from portal.annotations.services.labels import label_create
 from portal.annotations.services.merges import label_merge
 from portal.annotations.services.rois import roi_create, roi_delete
-from portal.annotations.services.video_events import video_event_create
+from portal.annotations.services.video_events import video_event_create, video_event_delete
 from portal.archive.models import Canvas, RedactionTemplate, TrashEntry, Upload, VocabularyTerm
 from portal.archive.models.shares import today
 from portal.archive.services.cases import case_create, case_delete
@@ -127,6 +127,7 @@ def _built(folder: Path) -> Scene:
         "originals": str(world.withheld(made, cast.users["manager"]).pk),
         "uploads": str(_transfer(made, cast).pk),
         "video_canvases": str(made.video.canvas_id),
+        "deleted_video_events": str(_deleted_video_event(made, cast).pk),
         "video_events": str(_video_event(made, cast).pk),
     }
     return Scene(world=made, cast=cast, ids=ids, folder=folder)
@@ -205,6 +206,14 @@ def _video_event(made: world.World, cast: Cast) -> VideoEvent:
         first_index=0,
         last_index=3,
     ).event
+
+
+def _deleted_video_event(made: world.World, cast: Cast) -> VideoEvent:
+    manager = cast.users["manager"]
+    event = video_event_create(
+        canvas=_video_canvas(made), user=manager, name="Washing", first_index=1
+    ).event
+    return video_event_delete(event=event, user=manager, expected_version=1)
 
 
 def _video_canvas(made: world.World) -> Canvas:

@@ -100,6 +100,9 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("archive:quarantine_retry", "upload_id"): "quarantine",
     ("api:video-event-detail", "pk"): "video_events",
     ("api:video-event-restore", "pk"): "video_events",
+    ("api:video-event-purge", "event_id"): "deleted_video_events",
+    ("annotations:video_event_restore", "event_id"): "deleted_video_events",
+    ("annotations:video_event_purge", "event_id"): "deleted_video_events",
     ("api:video-event-revisions", "pk"): "video_events",
     ("api:label-merge", "pk"): "spare_labels",  # nothing has it: one entry, not one a region
     ("api:label-merge-undo", "id"): "label-merges",

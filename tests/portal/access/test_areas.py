@@ -70,6 +70,7 @@ EXCEPTIONS = {
             "api:video-event-detail",
             "api:video-event-list",
             "api:video-event-names",
+            "api:video-event-purge",
             "api:video-event-restore",
             "api:video-event-revisions",
         ),

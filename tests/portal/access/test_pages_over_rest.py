@@ -57,6 +57,8 @@ OVER_REST: Mapping[str, tuple[str, ...]] = {
     "erasure:erasures": ("erasures_create",),
     "annotations:roi_purge": ("rois_purge_create",),
     "annotations:roi_restore": ("rois_restore_create",),
+    "annotations:video_event_purge": ("video_events_purge_create",),
+    "annotations:video_event_restore": ("video_events_restore_create",),
     "labs:invitation_renew": ("invitations_renew_create",),
     "labs:invitation_revoke": ("invitations_destroy",),
     "labs:invite": ("invitations_create",),

@@ -275,6 +275,9 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "archive:trash_purge": {"POST": page(302, at_least="manager")},
     "annotations:roi_restore": {"POST": page(302, at_least="annotator")},
     "annotations:roi_purge": {"POST": page(302, at_least="manager")},
+    "annotations:trash_events": {"GET": page(at_least="annotator", elsewhere=200, removed=404)},
+    "annotations:video_event_restore": {"POST": page(302, at_least="annotator")},
+    "annotations:video_event_purge": {"POST": page(302, at_least="manager")},
     "erasure:erasures": {
         "GET": page(at_least="manager", elsewhere=200, removed=404),  # of one's own lab
         "POST": page(at_least="manager", elsewhere=422, removed=404, body=erasure_body),
@@ -286,6 +289,7 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     },
     "api:erasure-detail": {"GET": rest(at_least="manager")},
     "api:roi-purge": {"POST": rest(204, at_least="manager", writes=True)},
+    "api:video-event-purge": {"POST": rest(204, at_least="manager", writes=True)},
     "api:trash-list": {"GET": rest(elsewhere=200)},
     "api:trash-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
     "api:trash-restore": {"POST": rest(204, at_least="annotator", writes=True)},

@@ -15,12 +15,12 @@ from portal.annotations.selectors.video_events import (
     video_event_names,
     video_events,
 )
+from portal.annotations.services.trash import VIDEO_EVENT_PURGE
 from portal.annotations.services.video_events import (
     video_event_create,
     video_event_delete,
     video_event_restore,
     video_event_update,
-    video_events_purge_due,
 )
 from portal.archive.models import Canvas
 from portal.core.errors import (
@@ -141,5 +141,5 @@ def test_deleted_events_are_purged_when_their_days_are_over(
         video_event_delete(event=event, user=annotator, expected_version=1)
     long_ago = timezone.now() - timedelta(days=1000)
     VideoEvent.objects.filter(pk=old.pk).update(deleted_at=long_ago)
-    assert video_events_purge_due() == 1
+    assert VIDEO_EVENT_PURGE.due() == 1
     assert VideoEvent.objects.get() == new
