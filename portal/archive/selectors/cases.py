@@ -11,7 +11,16 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
-from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Slide, Video
+from portal.archive.models import (
+    Canvas,
+    CanvasKind,
+    Case,
+    ItemState,
+    Slide,
+    TrashEntry,
+    TrashKind,
+    Video,
+)
 from portal.archive.selectors.vocabulary import (
     CaseWord,
     coded_cases,
@@ -53,9 +62,14 @@ def case_list(*, user: User, with_shared: bool = False) -> QuerySet[Case]:
 
 
 def case_names(ids: Collection[uuid.UUID], user: User) -> dict[uuid.UUID, Named]:
-    """Accession numbers and pages of cases, for the audit log: of those that the reader may see."""
-    found = Case.objects.visible_to(user).filter(pk__in=ids).values_list("pk", "accession")
-    return {pk: Named(name, reverse("archive:case_detail", args=[pk])) for pk, name in found}
+    """Accession numbers and pages of the cases that a reader may see; deleted ones have no page."""
+    cases = Case.objects.visible_to(user).filter(pk__in=ids).values_list("pk", "accession")
+    names = {pk: Named(name, reverse("archive:case_detail", args=[pk])) for pk, name in cases}
+    if missing := set(ids) - set(names):
+        trash = TrashEntry.objects.visible_to(user).filter(kind=TrashKind.CASE)
+        for entry in trash.filter(target_id__in=missing):
+            names[entry.target_id] = Named(f"{entry.name} (deleted)")
+    return names
 
 
 def with_thumbnails(cases: QuerySet[Case]) -> QuerySet[Case]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 
 from django import template
 from django.templatetags.static import static
@@ -39,15 +39,23 @@ def in_fours(text: str) -> str:
 
 
 @register.simple_tag
-def moment(value: datetime | None, style: str = "date", missing: str = "–") -> str | SafeString:
-    """A time in the reader's zone; ``style``: "ago" for "3 min ago", "day" without the time."""
+def moment(
+    value: datetime | date | None, style: str = "date", missing: str = "–"
+) -> str | SafeString:
+    """A time in the reader's zone, or a date.
+
+    Args:
+        value: Time, date or nothing.
+        style: "date"; "ago" for "3 min ago"; "day" without the time.
+        missing: Text where there is no value.
+    """
     if value is None:
         return missing
     return format_html(
         '<time data-local="{}" datetime="{}">{}</time>',
         style,
         value.isoformat(),
-        value.strftime("%Y-%m-%d %H:%M UTC"),
+        value.strftime("%Y-%m-%d %H:%M UTC") if isinstance(value, datetime) else value.isoformat(),
     )
 
 

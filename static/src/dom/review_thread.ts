@@ -1,6 +1,7 @@
 /** The thread of an ROI: steps of review and comments, as a list. */
 
 import type { Schemas } from "../api/schemas";
+import { dateText } from "./dates";
 import { element } from "./elements";
 import { API_ROOT, getAll, postJson } from "./http";
 
@@ -39,7 +40,7 @@ export async function roisReview(
 export function threadRows(entries: ThreadEntry[]): HTMLElement[] {
   return entries.map(({ kind, text, author, at, mentions }) => {
     const head = `${author ?? "Somebody who left"} ${ACTION_TEXTS[kind] ?? kind}`;
-    const when = element("time", { datetime: at, class: "muted" }, new Date(at).toLocaleString());
+    const when = element("time", { datetime: at, class: "muted" }, dateText(at));
     const line = element("p", { class: "small" }, element("strong", {}, head), " · ", when);
     return element("li", { "data-kind": kind }, line, ...(text ? [element("p", {}, ...textParts(text, mentions))] : []));
   });

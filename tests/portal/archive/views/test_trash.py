@@ -7,6 +7,8 @@ from django.urls import reverse
 
 from portal.archive.models import Case, TrashEntry
 from portal.archive.services.cases import case_create, case_delete
+from portal.audit.naming import Named
+from portal.audit.services import entry_note
 from portal.labs.models import Lab, Membership, Role, User
 from portal.labs.requests import CURRENT_LAB
 
@@ -58,3 +60,12 @@ def test_without_a_lab_in_the_address_the_chosen_lab_is_shown(
         session[CURRENT_LAB] = chosen.slug
         session.save()
         assert client.get("/trash/").context["lab"] == chosen
+
+
+def test_the_audit_log_names_a_deleted_case(client: Client, manager: User, lab: Lab) -> None:
+    case = case_create(lab=lab, user=manager, accession="S-1")
+    case_delete(case=case, user=manager)
+    entry_note("case.viewed", lab_ids=[lab.pk], case_id=case.pk)
+    client.force_login(manager)
+    rows = client.get("/lab/audit/", {"action": "case.viewed"}).context["rows"]
+    assert [row.case for row in rows] == [Named("S-1 (deleted)")]

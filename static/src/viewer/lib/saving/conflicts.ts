@@ -1,5 +1,6 @@
 /** Two people changed one thing: the user chooses field by field. */
 
+import { dateText } from "../../../dom/dates";
 import { element, required } from "../../../dom/elements";
 import type { Emitter } from "../events";
 import type { Conflict } from "./autosave";
@@ -156,8 +157,7 @@ export class Conflicts {
     try {
       const last = (await revisions()).find((revision) => revision.version === version);
       if (!last) return;
-      const when = new Date(last.created_at).toLocaleString();
-      const who = `Changed by ${last.author ?? "somebody who left"}, ${when}.`;
+            const who = `Changed by ${last.author ?? "somebody who left"}, ${dateText(last.created_at)}.`;
       required(this.dialog, "[data-conflict-who]").textContent = who;
     } catch {
       // the author is a courtesy: the user can decide without it

@@ -1,5 +1,6 @@
 /** The deleted things of one kind on a canvas, the last deleted first; each can be restored. */
 
+import { dateText } from "../../../dom/dates";
 import { element, required } from "../../../dom/elements";
 import type { SavedObject } from "./saved_state";
 
@@ -50,7 +51,7 @@ export class DeletedList<S extends SavedObject> {
       element("span", { class: "revision-number" }),
       kind.picture(object),
       element("span", {}, title),
-      element("time", { datetime: when }, new Date(when).toLocaleString()),
+      element("time", { datetime: when }, dateText(when)),
       element("button", { ...restore, click: () => kind.restore(object) }, "Restore"),
     );
   }

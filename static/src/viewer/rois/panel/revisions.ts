@@ -1,6 +1,7 @@
 /** Who changed what of an ROI and when, with drawings; any version can be brought back as a new one. */
 
 import { roiRevisions } from "../store/api";
+import { dateText } from "../../../dom/dates";
 import { element, required } from "../../../dom/elements";
 import type { Labels } from "../store/labels";
 import { sameGeometry } from "../../map/pixel_plane";
@@ -76,7 +77,6 @@ export class Revisions {
   }
 
   private row(state: RoiState, revision: RoiRevision, before: RoiRevision | null): HTMLLIElement {
-    const when = new Date(revision.created_at);
     const facts = [WORDS[revision.action] ?? revision.action, "by", revision.author ?? "somebody who left"].join(" ");
     const changes = before ? changesText(before, revision, (label) => this.labels.nameOf(label)) : [];
     const isRedrawn = before !== null && !sameGeometry(before.geometry, revision.geometry);
@@ -86,7 +86,7 @@ export class Revisions {
       element("span", { class: "revision-number" }, String(revision.version)),
       outlinePreview(revision.geometry, this.labels.colorOf(revision.label), isRedrawn ? before.geometry : null),
       element("span", {}, changes.length ? `${facts}: ${changes.join(", ")}` : facts),
-      element("time", { datetime: revision.created_at }, when.toLocaleString()),
+      element("time", { datetime: revision.created_at }, dateText(revision.created_at)),
     );
     const isOlder = revision.version !== state.server?.version && revision.action !== "delete";
     if (this.canAnnotate && isOlder) row.append(this.restoreButton(state, revision));
