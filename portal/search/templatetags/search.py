@@ -26,9 +26,13 @@ def verdict_of(verdicts: Mapping[uuid.UUID, str], roi_id: uuid.UUID) -> str:
 
 
 @register.filter
-def close_first(hits: Sequence[Hit]) -> list[Hit]:
-    """Hits with those that are not close last; otherwise in their order."""
-    return sorted(hits, key=lambda hit: hit.is_close is False)
+def close_and_others(hits: Sequence[Hit]) -> list[list[Hit]]:
+    """Groups of hits in their order: first those not known to be far, then the others."""
+    groups = (
+        [hit for hit in hits if hit.is_close is not False],
+        [hit for hit in hits if hit.is_close is False],
+    )
+    return [group for group in groups if group]
 
 
 @register.filter

@@ -61,7 +61,8 @@ def test_the_nearest_of_more_regions_has_to_be_nearer(world, query, calibrate):
 
 def test_the_page_reports_when_no_region_is_close(page, query, calibrate):
     calibrate(10.0, 20.0)
-    assert BANNER in page.get(f"/rois/{query.pk}/similar/").content.decode()
+    far = page.get(f"/rois/{query.pk}/similar/?regions=on").content.decode()
+    assert BANNER in far and far.count(">not close<") == 2 and "hits__divider" not in far
     calibrate(60.0, 110.0)
     text = page.get(f"/rois/{query.pk}/similar/").content.decode()
     assert BANNER not in text and "closer than 97.5 % of unrelated regions" in text
