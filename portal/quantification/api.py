@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 from django.http import StreamingHttpResponse
 from django.urls import path
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,9 +20,9 @@ from portal.core.errors import NotFoundError
 from portal.core.http.audit_rules import MINUTE_S, AuditRule, audited, rejections
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
-from portal.labs.models import TokenArea
+from portal.labs.api.settings import LabSettingsApi
+from portal.labs.models import Lab, TokenArea, User
 from portal.labs.requests import user_of
-from portal.labs.selectors import lab_named
 from portal.quantification.downloads import figures_download
 from portal.quantification.models import QuantificationSettings
 from portal.quantification.selectors import (
@@ -129,40 +130,30 @@ class CaseFiguresApi(ApiView):
 
 
 @audited(PUT=rejections("quantification_settings.changed", "lab", "id"))
-class QuantificationSettingsApi(ApiView):
+@extend_schema_view(
+    get=extend_schema(
+        operation_id="quantification_settings_retrieve", summary="Show the thresholds of a lab"
+    ),
+    put=extend_schema(
+        operation_id="quantification_settings_update",
+        summary="Set the thresholds of a lab",
+        description=("For managers. They hold for new measurements; older figures name their own."),
+    ),
+)
+class QuantificationSettingsApi(LabSettingsApi[QuantificationSettings]):
     """Thresholds by which a lab measures."""
 
-    area = TokenArea.LAB
-    if_match: ClassVar = {"PUT": False}
+    serializer_class = QuantificationSettingsSerializer
 
-    @extend_schema(
-        operation_id="quantification_settings_retrieve",
-        responses=QuantificationSettingsSerializer,
-        summary="Show the thresholds of a lab",
-    )
-    def get(self, request: Request, id: uuid.UUID) -> Response:
-        """For members."""
-        lab = lab_named(user_of(request), id)
-        return Response(self.shown(self.seen(settings_of(lab.pk))))
+    def current(self, lab: Lab) -> QuantificationSettings:
+        """The thresholds of the lab, or the usual ones."""
+        return settings_of(lab.pk)
 
-    @extend_schema(
-        operation_id="quantification_settings_update",
-        request=QuantificationSettingsSerializer,
-        responses=QuantificationSettingsSerializer,
-        summary="Set the thresholds of a lab",
-    )
-    def put(self, request: Request, id: uuid.UUID) -> Response:
-        """For managers. They hold for new measurements; older figures name their own."""
-        lab = lab_named(user_of(request), id)
-        self.seen(settings_of(lab.pk))
-        body = QuantificationSettingsSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        row = quantification_settings_set(lab=lab, user=user_of(request), **body.validated_data)
-        return Response(self.shown(row))
-
-    def shown(self, row: QuantificationSettings) -> Any:
-        """Representation of the thresholds in answers."""
-        return QuantificationSettingsSerializer(row).data
+    def change(
+        self, lab: Lab, user: User, now: QuantificationSettings, data: Mapping[str, Any]
+    ) -> QuantificationSettings:
+        """Set the given thresholds."""
+        return quantification_settings_set(lab=lab, user=user, **data)
 
 
 urlpatterns = [

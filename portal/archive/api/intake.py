@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, get_args
 
 from django.db.models import QuerySet
@@ -11,7 +11,12 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from drf_spectacular.utils import (
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
 from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -21,7 +26,6 @@ from ml.imaging.results import PictureBox, PixelKind
 from ml.types import JsonObject
 from portal.archive.models import Evidence, IntakeRules, PixelRule, Redaction, Upload
 from portal.archive.models.intake import MAX_IGNORED_WORD_LETTERS, MAX_IGNORED_WORDS
-from portal.archive.rules import require_intake
 from portal.archive.selectors.intake import (
     intake_rules_of,
     original_get,
@@ -42,15 +46,15 @@ from portal.archive.services.gate.quarantine import (
 )
 from portal.archive.services.gate.rules import IntakeWanted, intake_rules_set
 from portal.archive.services.items import ItemReceived
-from portal.core.api.views import ApiView, ApiViewSet
+from portal.core.api.views import ApiViewSet
 from portal.core.errors import NotFoundError
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
 from portal.core.http.files import bytes_response, range_response
 from portal.jobs.api import job_answered
 from portal.jobs.serializers import JobSerializer
-from portal.labs.models import TokenArea
+from portal.labs.api.settings import LabSettingsApi
+from portal.labs.models import Lab, TokenArea, User
 from portal.labs.requests import UUID_REGEX, user_of
-from portal.labs.selectors import lab_named
 
 
 class PixelFindingSerializer(serializers.Serializer[Any]):
@@ -424,43 +428,30 @@ class IntakeRulesSerializer(serializers.Serializer[Any]):
 
 
 @audited(PUT=rejections("intake_rules.changed", "lab", "id"))
-class IntakeRulesApi(ApiView):
+@extend_schema_view(
+    get=extend_schema(operation_id="intake_rules_retrieve", summary="How a lab takes files in"),
+    put=extend_schema(
+        operation_id="intake_rules_update",
+        summary="Set how a lab takes files in",
+        description="For managers. Files that are there already stay as they are.",
+    ),
+)
+class IntakeRulesApi(LabSettingsApi[IntakeRules]):
     """A lab's rules for incoming files."""
 
-    area = TokenArea.LAB
     if_match: ClassVar = {"PUT": True}
+    serializer_class = IntakeRulesSerializer
 
-    @extend_schema(
-        operation_id="intake_rules_retrieve",
-        responses=IntakeRulesSerializer,
-        summary="How a lab takes files in",
-    )
-    def get(self, request: Request, id: uuid.UUID) -> Response:
-        """For its members."""
-        lab = lab_named(user_of(request), id)
-        return Response(self.shown(self.seen(intake_rules_of(lab.pk))))
+    def current(self, lab: Lab) -> IntakeRules:
+        """The rules of the lab, or the usual ones."""
+        return intake_rules_of(lab.pk)
 
-    @extend_schema(
-        operation_id="intake_rules_update",
-        request=IntakeRulesSerializer,
-        responses=IntakeRulesSerializer,
-        summary="Set how a lab takes files in",
-    )
-    def put(self, request: Request, id: uuid.UUID) -> Response:
-        """For its managers. Files that are there already stay as they are."""
-        lab = lab_named(user_of(request), id)
-        require_intake(user_of(request), lab.pk)
-        body = IntakeRulesSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        present = self.seen(intake_rules_of(lab.pk))
-        unchanged = {name: getattr(present, name) for name in _MAY_BE_LEFT_OUT}
-        wanted = IntakeWanted(**unchanged | body.validated_data)
-        rules = intake_rules_set(lab=lab, user=user_of(request), wanted=wanted)
-        return Response(self.shown(rules))
-
-    def shown(self, row: IntakeRules) -> Any:
-        """The rules as every answer has them."""
-        return IntakeRulesSerializer(row).data
+    def change(
+        self, lab: Lab, user: User, now: IntakeRules, data: Mapping[str, Any]
+    ) -> IntakeRules:
+        """Set the rules; some keep their value if they are left out."""
+        unchanged = {name: getattr(now, name) for name in _MAY_BE_LEFT_OUT}
+        return intake_rules_set(lab=lab, user=user, wanted=IntakeWanted(**unchanged | {**data}))
 
 
 def _answered(request: Request, received: ItemReceived) -> Response:

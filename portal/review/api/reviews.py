@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import status
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -19,9 +20,9 @@ from portal.core.api.paging import InOrder
 from portal.core.api.views import ApiView, ApiViewSet
 from portal.core.errors import NotFoundError
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
-from portal.labs.models import TokenArea
+from portal.labs.api.settings import LabSettingsApi
+from portal.labs.models import Lab, TokenArea, User
 from portal.labs.requests import user_of
-from portal.labs.selectors import lab_named
 from portal.review.selectors.queue import QueueFilter, review_queue
 from portal.review.selectors.threads import comment_entry, thread_of
 from portal.review.serializers import (
@@ -139,40 +140,24 @@ class RoiThreadApi(ApiView, GenericAPIView[Roi]):
 
 
 @audited(PUT=rejections("review_rules.changed", "lab", "id"))
-class ReviewRulesApi(ApiView):
+@extend_schema_view(
+    get=extend_schema(operation_id="review_rules_retrieve", summary="Show how a lab reviews"),
+    put=extend_schema(operation_id="review_rules_update", summary="Set how a lab reviews"),
+)
+class ReviewRulesApi(LabSettingsApi[ReviewRules]):
     """Review settings of a lab."""
 
-    area = TokenArea.LAB
-    if_match: ClassVar = {"PUT": False}
+    serializer_class = ReviewRulesSerializer
 
-    @extend_schema(
-        operation_id="review_rules_retrieve",
-        responses=ReviewRulesSerializer,
-        summary="Show how a lab reviews",
-    )
-    def get(self, request: Request, id: uuid.UUID) -> Response:
-        """For members."""
-        lab = lab_named(user_of(request), id)
-        return Response(self.shown(self.seen(review_rules_of(lab.pk))))
+    def current(self, lab: Lab) -> ReviewRules:
+        """The settings of the lab, or the usual ones."""
+        return review_rules_of(lab.pk)
 
-    @extend_schema(
-        operation_id="review_rules_update",
-        request=ReviewRulesSerializer,
-        responses=ReviewRulesSerializer,
-        summary="Set how a lab reviews",
-    )
-    def put(self, request: Request, id: uuid.UUID) -> Response:
-        """For managers."""
-        lab = lab_named(user_of(request), id)
-        self.seen(review_rules_of(lab.pk))
-        body = ReviewRulesSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        rules = review_rules_set(lab=lab, user=user_of(request), **body.validated_data)
-        return Response(self.shown(rules))
-
-    def shown(self, row: ReviewRules) -> Any:
-        """Representation of the settings in answers."""
-        return ReviewRulesSerializer(row).data
+    def change(
+        self, lab: Lab, user: User, now: ReviewRules, data: Mapping[str, Any]
+    ) -> ReviewRules:
+        """Set whether people may judge their own regions."""
+        return review_rules_set(lab=lab, user=user, **data)
 
 
 def _roi(request: Request, roi_id: uuid.UUID) -> Roi:
