@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from portal.archive.models import Case, VocabularyField
 from portal.archive.services.cases import search_text, tags_clean, words_spelled
+from portal.core.database.rows import rows_update
 from portal.core.errors import InvalidInputError
 from portal.core.events import events_emit
 from portal.core.text import name_clean, name_key
@@ -207,7 +208,7 @@ def _save(cases: Sequence[Case], names: Sequence[str], result: BulkResult) -> No
     """Save these fields of changed cases. Emits ``case.changed`` for each."""
     for case in cases:
         case.search_text, case.updated_at = search_text(case), timezone.now()
-    Case.objects.bulk_update(cases, [*names, "search_text", "updated_at"])
+    rows_update(cases, [*names, "search_text", "updated_at"])
     result.changed.extend(case.pk for case in cases)
     for lab_id in {case.lab_id for case in cases}:
         payloads = [{"case_id": str(case.pk)} for case in cases if case.lab_id == lab_id]

@@ -75,6 +75,7 @@ class CaseSelection {
 
   private change(event: Event): void {
     const all = event.target as HTMLInputElement;
+    if (all.form?.dataset.selectionForm === "details" && all.name === "clear") fields(all.form);
     if (!all.matches("[data-case-tick-all]")) return;
     this.isAll = false;
     for (const tick of this.ticks()) this.set(tick, all.checked);
@@ -177,10 +178,11 @@ class CaseSelection {
     const kind = form.dataset.selectionForm;
     if (!kind) return;
     event.preventDefault();
-    const data = Object.fromEntries(new FormData(form)) as Record<string, string>;
+    const given = new FormData(form);
+    const data = Object.fromEntries(given) as Record<string, string>;
     const button = event.submitter as HTMLButtonElement | null;
     if (kind === "share") void this.share(form, data);
-    else if (kind === "details") void this.describe(form, data);
+    else if (kind === "details") void this.describe(form, data, given.getAll("clear") as string[]);
     else void this.tag(form, data.tag?.trim() ?? "", button?.value === "remove" ? "remove" : "add");
   }
 
@@ -195,14 +197,17 @@ class CaseSelection {
     refresh();
   }
 
-  /** Set organ and diagnosis; an empty field leaves what the cases have. */
-  private async describe(form: HTMLFormElement, data: Record<string, string>): Promise<void> {
-    const details = Object.fromEntries(Object.entries(data).filter(([, word]) => word.trim()));
+  /** Set or clear organ and diagnosis; a field that is empty and not to be cleared leaves what the cases have. */
+  private async describe(form: HTMLFormElement, data: Record<string, string>, cleared: string[]): Promise<void> {
+    const set = ["organ", "diagnosis"].filter((name) => data[name]?.trim());
+    const details: Record<string, string> = {};
+    for (const name of set) details[name] = data[name] ?? "";
+    for (const name of cleared) details[name] = "";
     const result = await this.send<DetailsResult>(form, "details", { ...this.selection(), ...details });
     if (!result) return;
     form.reset();
-    const names = Object.keys(details).join(" and ");
-    const done = `${names.charAt(0).toUpperCase()}${names.slice(1)} set for ${cases(result.changed.length)}`;
+    fields(form);
+    const done = `${changes({ set, cleared })} for ${cases(result.changed.length)}`;
     announce(done, result, result.changed.length ? () => void this.undo("details", result.before) : undefined);
     refresh();
   }
@@ -250,6 +255,20 @@ class CaseSelection {
 
 function cases(count: number): string {
   return count === 1 ? "1 case" : `${count} cases`;
+}
+
+/** A field that is to be cleared takes no text. */
+function fields(form: HTMLFormElement): void {
+  for (const box of form.querySelectorAll<HTMLInputElement>("input[name=clear]")) {
+    required<HTMLInputElement>(form, `input[name=${box.value}]`).disabled = box.checked;
+  }
+}
+
+/** ``Organ set, diagnosis cleared``. */
+function changes(names: Record<string, string[]>): string {
+  const parts = Object.entries(names).filter(([, of]) => of.length);
+  const text = parts.map(([verb, of]) => `${of.join(" and ")} ${verb}`).join(", ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function announce(done: string, result: Result, undo?: () => void): void {

@@ -119,7 +119,7 @@ def test_organ_and_diagnosis_of_chosen_cases_are_set_and_taken_back(
     expect(page.locator("#describe-cases-title")).to_have_text("Organ and diagnosis of 2 cases")
     suggested = page.locator("#words-organ option[value=Caecum]")
     expect(suggested).to_have_attribute("label", "Caecum · C18.0")
-    page.get_by_role("button", name="Set", exact=True).click()
+    page.get_by_role("button", name="Apply").click()
     expect(page.locator("#describe-cases [role=alert]")).to_contain_text("at least one")
     page.locator("#describe-cases-organ").fill("c18.0")
     shoot(page, "case-selection-details")
@@ -130,3 +130,24 @@ def test_organ_and_diagnosis_of_chosen_cases_are_set_and_taken_back(
     toast.get_by_role("button", name="Undo").click()
     expect(page.locator(".toast", has_text="Undone for 2 cases")).to_be_visible()
     assert _organs() == [("lung", ""), ("Liver", "Normal"), ("lung", "")]
+
+    page.goto(page.url.replace("&organ=lung", ""))
+    page.get_by_label("Choose N-00").check()
+    page.get_by_label("Choose N-01").check()
+    bar.get_by_role("button", name="Organ, diagnosis").click()
+    expect(page.locator("#describe-cases-organ")).to_have_value("")
+    page.locator("#describe-cases-organ").fill("Colon")
+    page.get_by_label("Clear the organ").check()
+    expect(page.locator("#describe-cases-organ")).to_be_disabled()
+    page.locator("#describe-cases-diagnosis").fill("Benign")
+    shoot(page, "case-selection-clear")
+    page.get_by_role("button", name="Apply").click()
+    toast = page.locator(".toast", has_text="Diagnosis set, organ cleared for 2 cases")
+    expect(toast).to_be_visible()
+    assert _organs() == [("", "Benign"), ("", "Benign"), ("lung", "")]
+    toast.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toast", has_text="Undone for 2 cases")).to_be_visible()
+    assert _organs() == [("lung", ""), ("Liver", "Normal"), ("lung", "")]
+    page.get_by_label("Choose N-00").check()
+    bar.get_by_role("button", name="Organ, diagnosis").click()
+    expect(page.locator("#describe-cases-organ")).to_be_enabled()
