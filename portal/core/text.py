@@ -7,12 +7,14 @@ no-break spaces, soft hyphens and zero-width characters. Every writer of a name 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _JOINERS = "\u200c\u200d"  # zero-width non-joiner and joiner: they shape the letters around them
 _BLANK = "\u115f\u1160\u3164\uffa0\u2800"  # letters and a pattern that are drawn as nothing
 _NOT_DRAWN = "\u034f\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f"  # marks that are drawn as nothing
 _FLAG, _EMOJI_STYLE = "\U0001f3f4", "\ufe0f"
+_EXTENSION = re.compile(r"(\.ome)?\.(?=\w*[a-z])\w{1,5}$", re.IGNORECASE | re.ASCII)
 _VIRAMA = 9  # the canonical combining class of the signs after which Indic scripts use joiners
 
 
@@ -45,6 +47,11 @@ def text_clean(value: str) -> str:
 def name_key(value: str) -> str:
     """Key shared by all spellings of a name: ``name_clean``, case-folded."""
     return unicodedata.normalize("NFC", name_clean(value).casefold())
+
+
+def stem_of(name: str) -> str:
+    """Name without the extension of a file; ``.5`` of ``Biopsy 1.5`` is none."""
+    return _EXTENSION.sub("", name) or name
 
 
 def _drawn(value: str) -> str:

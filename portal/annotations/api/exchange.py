@@ -36,6 +36,7 @@ from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError
 from portal.core.http.audit_rules import AuditRule, audited
 from portal.core.http.downloads import attachment
+from portal.core.text import stem_of
 from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
 
@@ -183,7 +184,7 @@ class CanvasRoiFileApi(ApiView):
         writer = writer_named(data["format"])
         choices = _choices(canvas, data)
         pieces = roi_export(user, canvas, writer=writer, choices=choices)
-        name = attachment(canvas.name, f"-rois{writer.suffix}", fallback="image")
+        name = attachment(stem_of(canvas.name), f"-rois{writer.suffix}", fallback="image")
         return StreamingHttpResponse(
             pieces,
             content_type=writer.media_type,

@@ -25,7 +25,7 @@ from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
 from portal.core.http.audit_rules import HOUR_S, AuditRule, audited
 from portal.core.http.downloads import attachment
-from portal.core.text import name_key
+from portal.core.text import name_key, stem_of
 from portal.jobs.models import Job
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea
@@ -197,7 +197,8 @@ class RoiImportTableApi(ApiView):
             raise NotFoundError(
                 "This import has no table, or its table is no longer kept."
             ) from None
-        name = attachment(found.document_name or "document", "-import.csv", fallback="document")
+        stem = stem_of(found.document_name or "document")
+        name = attachment(stem, "-import.csv", fallback="document")
         return FileResponse(
             file,
             content_type="text/csv",

@@ -13,6 +13,7 @@ from portal.archive.tiles.regions import thumbnail_read
 from portal.core.errors import NotFoundError, UnavailableError
 from portal.core.http.downloads import attachment
 from portal.core.http.files import bytes_response, range_response
+from portal.core.text import stem_of
 
 
 def thumbnail_response(request: HttpRequest, canvas: Canvas) -> HttpResponse:
@@ -49,6 +50,9 @@ def clip_response(
         raise NotFoundError("There is no clip of these frames. Order it first.")
     etag = f'"c-{path.stem}"'
     response = range_response(request, path, etag=etag, media_type="video/mp4")
-    name = f"{video.name} frames {first_index + 1} to {last_index + 1}"
+    frames = f"frames {first_index + 1}-{last_index + 1}"
+    if first_index == last_index:
+        frames = f"frame {first_index + 1}"
+    name = f"{stem_of(video.name)} {frames}"
     response["Content-Disposition"] = attachment(name, ".mp4", fallback="clip")
     return response

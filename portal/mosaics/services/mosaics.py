@@ -20,6 +20,7 @@ from portal.archive.services.items import TITLE_HANDLERS
 from portal.archive.storage import files as storage
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
+from portal.core.text import stem_of
 from portal.jobs.models import Job
 from portal.jobs.selectors.jobs import job_latest_for
 from portal.jobs.services import job_submit
@@ -146,7 +147,7 @@ def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
 def _name(video: Video, config: Mapping[str, Any]) -> str:
     words = options_words(config)
     suffix = f" mosaic ({words})" if words else " mosaic"
-    return f"{video.name[: 200 - len(suffix)]}{suffix}"
+    return f"{stem_of(video.name)[: 200 - len(suffix)]}{suffix}"
 
 
 def mosaics_follow_title(video: Video) -> None:

@@ -331,7 +331,7 @@ def test_the_frames_of_an_event_are_downloaded_as_a_clip(
         (job,) = wait_for_jobs("video_clip")
         expect(page.locator("[data-event-clip-status]")).to_have_text("Waiting for a worker…")
         run_job(job)
-    assert download.value.suggested_filename == "numbered.mp4 frames 21 to 31.mp4"
+    assert download.value.suggested_filename == "numbered frames 21-31.mp4"
     path = tmp_path / "clip.mp4"
     download.value.save_as(path)
     shown = [number_of(rgb) for _, _, rgb in iter_frames(path)]

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from portal.core.text import name_clean, name_key, text_clean
+from portal.core.text import name_clean, name_key, stem_of, text_clean
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,20 @@ def test_cleaning_is_idempotent_and_only_keys_fold_case() -> None:
 def test_line_breaks_remain_and_lone_surrogates_are_removed() -> None:
     assert text_clean("a\u0308\u200b  b \r\n\tc\x00\n") == "ä  b\n\tc"
     assert name_clean("a\ud800b") == "a?b"
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("a.mp4", "a"),
+        ("a.b.SVS", "a.b"),
+        ("slide.ome.tiff", "slide"),
+        ("clip.3gp", "clip"),
+        ("Biopsy 1.5", "Biopsy 1.5"),
+        ("No. 7", "No. 7"),
+        (".mp4", ".mp4"),
+        ("شريحة.png", "شريحة"),
+    ],
+)
+def test_the_stem_of_a_name_has_no_extension(name: str, stem: str) -> None:
+    assert stem_of(name) == stem

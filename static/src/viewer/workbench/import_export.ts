@@ -1,6 +1,7 @@
 /** Files of other tools: the dialog that imports them, and the menu of exports. */
 
 import { element, required } from "../../dom/elements";
+import { stemOf } from "../lib/file_names";
 import { viewPicture } from "../map/view_picture";
 import { ImportDialog } from "../rois/panel/import_dialog";
 import type { Parts } from "./parts";
@@ -45,9 +46,4 @@ async function savePicture({ root, canvas, mapView, player, notice }: Parts): Pr
   } catch (error) {
     notice.show(error instanceof Error ? error.message : String(error));
   }
-}
-
-/** Name of an image as a file name without its extension. */
-export function stemOf(name: string): string {
-  return name.replace(/\.[^.\s]{1,5}$/, "").replace(/[\\/:*?"<>|\s]+/g, "_") || "image";
 }

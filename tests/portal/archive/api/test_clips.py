@@ -17,6 +17,7 @@ from portal.archive.models import Video
 from portal.archive.services import clips
 from portal.archive.storage import files as storage
 from portal.audit.models import AuditEntry
+from portal.core.text import stem_of
 from portal.jobs.models import Job
 from tests.portal.archive.support import files_below, run_job
 
@@ -52,7 +53,7 @@ def test_a_clip_has_exactly_the_frames_of_its_span(
     assert (job.result["first_index"], job.result["first_time_s"]) == (7, pytest.approx(7 / 25))
     answer = download(api, video, 7, 18)
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "video/mp4")
-    assert f"{video.name} frames 8 to 19.mp4" in answer.headers["Content-Disposition"]
+    assert f"{stem_of(video.name)} frames 8-19.mp4" in answer.headers["Content-Disposition"]
     path = tmp_path / "clip.mp4"
     path.write_bytes(b"".join(answer.streaming_content))
     assert probe_video(path).frames.time_s == pytest.approx(np.arange(12) / 25, abs=1e-9)

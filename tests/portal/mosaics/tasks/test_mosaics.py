@@ -128,8 +128,8 @@ def test_a_cut_in_the_scene_gives_two_parts_each_with_its_frames_and_layers(
     components = list(requested.mosaic.components.select_related("canvas"))
     assert [component.index for component in components] == [0, 1]
     assert [component.canvas.name for component in components] == [
-        "cut.mp4 mosaic, component 1",
-        "cut.mp4 mosaic, component 2",
+        "cut mosaic, component 1",
+        "cut mosaic, component 2",
     ]
     for component, wanted in zip(components, (set(range(10)), set(range(10, 20))), strict=True):
         placed = MosaicFrame.objects.filter(mosaic=requested.mosaic, component=component.index)

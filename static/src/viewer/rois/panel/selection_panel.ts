@@ -1,6 +1,7 @@
 /** Panel of the selected ROIs: actions, a common label, and the simplification slider. */
 
 import { element, required } from "../../../dom/elements";
+import { stemOf } from "../../lib/file_names";
 import type { PanelTabs } from "../../lib/panel_tabs";
 import { areaText } from "../../lib/units";
 import { geometryFromL0 } from "../../map/pixel_plane";
@@ -94,7 +95,7 @@ export class SelectionPanel {
   private download(): void {
     const text = JSON.stringify(featureCollectionOf(this.layer.selection, this.canvas, this.labels));
     const href = URL.createObjectURL(new Blob([text], { type: "application/geo+json" }));
-    const name = `${this.canvas.name.replace(/[^\w.-]+/g, "_")}-selection.geojson`;
+    const name = `${stemOf(this.canvas.name)}-selection.geojson`;
     element("a", { href, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(href), 1000);
   }
