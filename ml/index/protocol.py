@@ -101,10 +101,6 @@ class VectorIndex(ABC):
         """
         return self._remove(np.unique(checked_ids(ids)))
 
-    @abstractmethod
-    def compact(self, *, progress: Progress = no_progress) -> int:
-        """Fold additions and removals into the base; returns the version."""
-
     def search(
         self,
         q: npt.ArrayLike,

@@ -251,6 +251,7 @@ def database(default: str) -> dict[str, object]:
             f"postgres://user:password@host:5432/name; got scheme {scheme!r}."
         )
     config: dict[str, object] = dict(_env.db_url_config(url))
+    config["CONN_MAX_AGE"] = 60  # opening SQLite takes longer than most queries
     if scheme == "sqlite":
         config["OPTIONS"] = SQLITE_OPTIONS
     else:
@@ -259,7 +260,6 @@ def database(default: str) -> dict[str, object]:
                 "TESSERA_DATABASE_URL names PostgreSQL, but its driver is not installed: pip "
                 "install 'tessera[postgres]'"
             )
-        config["CONN_MAX_AGE"] = 60
         config["CONN_HEALTH_CHECKS"] = True
     return config
 

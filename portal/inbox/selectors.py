@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.urls import reverse
 
 from portal.archive.models import Canvas, Upload
-from portal.core.errors import NotFoundError
 from portal.inbox.models import (
     Notification,
     NotificationKind,
@@ -82,18 +80,6 @@ def notification_list(
         "roi_import__canvas__levels",
         "assignment__canvas__levels",
     )
-
-
-def notification_get(user: User, *, notification_id: uuid.UUID) -> Notification:
-    """One of the person's notifications.
-
-    Raises:
-        NotFoundError: there is none, it is somebody else's, or its subject is not visible.
-    """
-    found: Notification | None = notification_list(user).filter(pk=notification_id).first()
-    if found is None:
-        raise NotFoundError("There is no such notification.")
-    return found
 
 
 def unread_count(user: User, *, kinds: Iterable[NotificationKind] | None = None) -> int:

@@ -188,13 +188,6 @@ class SlideImage:
         out = (max(1, round(size_l0[0] / downsample)), max(1, round(size_l0[1] / downsample)))
         return self.read_region(xy_l0, size_l0, out)
 
-    def read_at_mpp(
-        self, xy_l0: tuple[float, float], size_l0: tuple[float, float], mpp: float
-    ) -> ImageU8:
-        """``read_scaled`` at microns per pixel; a slide of unknown mpp is read at level 0."""
-        slide_mpp = self.info.mpp_x
-        return self.read_scaled(xy_l0, size_l0, mpp / slide_mpp if slide_mpp else 1.0)
-
     def thumbnail(self, max_px: int) -> ImageU8:
         """Overview, longer side at most ``max_px``, never enlarged: (h, w, 3) uint8."""
         width, height = self.info.width_px, self.info.height_px

@@ -116,13 +116,6 @@ class FaissIndex(VectorIndex):
                 self._append(snapshot, removal_records(existing, self._dim), -len(existing))
             return len(existing)
 
-    def compact(self, *, progress: Progress = no_progress) -> int:
-        """See ``VectorIndex``; the version is unchanged if the log is empty."""
-        with self._writing() as snapshot:
-            if snapshot.manifest.n_delta_records == 0:
-                return snapshot.manifest.version
-            return self._swap_base(snapshot, *snapshot.entries(), progress)
-
     def _search(
         self, q: ArrayF32, k: int, allowed: Selection | None, excluded: ArrayI64 | None
     ) -> SearchResult:

@@ -126,10 +126,6 @@ class MilvusIndex(VectorIndex):
             stored.delete(self._server, record.collection, existing)
         return len(existing)
 
-    def compact(self, *, progress: Progress = no_progress) -> int:
-        """Return the version; the server compacts by itself."""
-        return self._record().state.version
-
     def _search(
         self, q: ArrayF32, k: int, allowed: Selection | None, excluded: ArrayI64 | None
     ) -> SearchResult:

@@ -61,7 +61,9 @@ def test_storage_must_be_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_sqlite_is_made_safe_under_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TESSERA_DATABASE_URL", "sqlite:////tmp/x.sqlite3")
-    options = environment.database("sqlite:////y")["OPTIONS"]
+    config = environment.database("sqlite:////y")
+    options = config["OPTIONS"]
+    assert config["CONN_MAX_AGE"] > 0
     assert options["transaction_mode"] == "IMMEDIATE"
     for pragma in ("journal_mode=WAL", "busy_timeout=30000", "foreign_keys=ON"):
         assert pragma in options["init_command"]
