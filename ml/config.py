@@ -74,9 +74,9 @@ def _named(default: T, given: T, names: Mapping[str, Any]) -> T:
     """``default`` with the fields of ``given`` that ``names`` has, at any depth."""
     changes = {}
     for name, value in names.items():
-        own, new = getattr(default, name), getattr(given, name)
-        is_nested = isinstance(value, Mapping) and type(own) is type(new)
-        changes[name] = _named(own, new, value) if is_nested else new
+        current, new = getattr(default, name), getattr(given, name)
+        is_nested = isinstance(value, Mapping) and type(current) is type(new)
+        changes[name] = _named(current, new, value) if is_nested else new
     changed: T = dataclasses.replace(default, **changes)  # type: ignore[type-var]
     return changed
 

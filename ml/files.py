@@ -84,8 +84,8 @@ def sync_folder(folder: Path) -> None:
 
 def sync_tree(path: Path) -> None:
     """Flush a file to disk, or a folder with all that is in it."""
-    for one in (path, *path.rglob("*")):
-        _sync(one)
+    for entry in (path, *path.rglob("*")):
+        _sync(entry)
 
 
 def _create(path: Path) -> int:

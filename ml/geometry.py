@@ -143,10 +143,10 @@ class FrameMaps:
         """Points of the frames, (P, 2), on the plane by each frame: see ``project_points``."""
         if self.meshes is None:
             return project_points(self.H_plane_from_frame, xy)
-        seen = np.broadcast_to(np.asarray(xy, np.float64), (len(self.meshes), len(xy), 2))
-        flat = seen
+        points = np.broadcast_to(np.asarray(xy, np.float64), (len(self.meshes), len(xy), 2))
+        flat = points
         for _ in range(INVERSE_STEPS):
-            flat = seen - mesh_shift(self.meshes, self.size_px, flat)
+            flat = points - mesh_shift(self.meshes, self.size_px, flat)
         return project_points(self.H_plane_from_frame, flat)
 
 
@@ -156,9 +156,9 @@ def outline_bounds(maps: FrameMaps, outline: ArrayF64) -> ArrayF64:
     Infinite if a corner is behind the plane: such a frame is never left out of a search.
     """
     xy, is_front = maps.to_plane(outline)
-    found = np.concatenate([xy.min(axis=1), xy.max(axis=1)], axis=1)
-    found[~is_front.all(axis=1)] = [-np.inf, -np.inf, np.inf, np.inf]
-    return found
+    bounds = np.concatenate([xy.min(axis=1), xy.max(axis=1)], axis=1)
+    bounds[~is_front.all(axis=1)] = [-np.inf, -np.inf, np.inf, np.inf]
+    return bounds
 
 
 def mesh_shift(meshes: ArrayF64, size_px: tuple[int, int], xy: npt.NDArray[Any]) -> ArrayF64:
@@ -169,14 +169,14 @@ def mesh_shift(meshes: ArrayF64, size_px: tuple[int, int], xy: npt.NDArray[Any])
         xy: (N, P, 2).
     """
     count, rows, columns, _ = meshes.shape
-    most = np.array([columns - 1, rows - 1])
-    at = np.clip(xy / (np.array(size_px) - 1) * most, 0, most)
-    low = np.minimum(at.astype(np.int64), most - 1)
+    max_index = np.array([columns - 1, rows - 1])
+    at = np.clip(xy / (np.array(size_px) - 1) * max_index, 0, max_index)
+    low = np.minimum(at.astype(np.int64), max_index - 1)
     x, y = (at - low)[..., 0, None], (at - low)[..., 1, None]
-    one = np.arange(count)[:, None]
+    frame = np.arange(count)[:, None]
     i, j = low[..., 1], low[..., 0]
-    above = (1 - x) * meshes[one, i, j] + x * meshes[one, i, j + 1]
-    below = (1 - x) * meshes[one, i + 1, j] + x * meshes[one, i + 1, j + 1]
+    above = (1 - x) * meshes[frame, i, j] + x * meshes[frame, i, j + 1]
+    below = (1 - x) * meshes[frame, i + 1, j] + x * meshes[frame, i + 1, j + 1]
     return np.asarray((1 - y) * above + y * below, np.float64)
 
 

@@ -117,7 +117,7 @@ def device_line() -> str:
         return PROCESSOR
     command = "from ml.networks.device import device_report; print(device_report())"
     try:
-        found = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", command],
             capture_output=True,
             text=True,
@@ -126,6 +126,6 @@ def device_line() -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    lines = (found.stderr if found.returncode else found.stdout).strip().splitlines()
+    lines = (completed.stderr if completed.returncode else completed.stdout).strip().splitlines()
     message = lines[-1].removeprefix("ml.errors.BadInputError: ") if lines else "unknown"
     return PROCESSOR if message.startswith(PROCESSOR) else message

@@ -72,8 +72,8 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     name = pixels.relative_to(folder).as_posix() if pixels else None
     vendor = {"still": "still"}.get(kind, "ome-zarr" if name == PIXELS_NAME else info.vendor)
     stain = stain_of_file(source if name in (None, PIXELS_NAME) else folder / name)
-    found = _description(kind, info, name, vendor, has_icc=has_icc)
-    return asdict(replace(found, stain=stain, modality=modality, warnings=_warnings(source)))
+    description = _description(kind, info, name, vendor, has_icc=has_icc)
+    return asdict(replace(description, stain=stain, modality=modality, warnings=_warnings(source)))
 
 
 def _warnings(source: Path) -> tuple[str, ...]:
@@ -81,14 +81,14 @@ def _warnings(source: Path) -> tuple[str, ...]:
     if not is_tiff(read_head(source)) or is_ndpi(source):
         return ()
     layout = read_layout(source)
-    found = [scale_warning(layout)]
+    sentences = [scale_warning(layout)]
     if hidden := len(layout.planes):
-        found.append(
+        sentences.append(
             f"The file holds {hidden + 1:,} pages of this size. Only the first is shown; "
             f"{hidden:,} {'is' if hidden == 1 else 'are'} left out. Save each page as a file "
             "of its own to see it."
         )
-    return tuple(sentence for sentence in found if sentence)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, Path | None]:
@@ -134,7 +134,7 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
     save_frame_table(table, folder / FRAMES_NAME)
     (folder / POSTER_NAME).write_bytes(encode_jpeg(poster_frame(source, info)))
     progress(100, 100, "done")
-    found = VideoInspection(
+    inspection = VideoInspection(
         kind="video",
         geometry=info.geometry,
         codec=info.codec,
@@ -149,7 +149,7 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
         poster=POSTER_NAME,
         pixels=UNWRAPPED_NAME if is_wrapped else None,
     )
-    return asdict(found)
+    return asdict(inspection)
 
 
 def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress) -> JsonObject:

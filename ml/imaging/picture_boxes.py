@@ -26,7 +26,7 @@ def pixel_boxes(
         ShapeError: A box has no area in the picture, or a number is not finite.
     """
     width, height = size_px
-    found = []
+    bounds = []
     for box in boxes:
         numbers = (box.x, box.y, box.width, box.height)
         if not all(map(math.isfinite, numbers)):
@@ -35,8 +35,8 @@ def pixel_boxes(
         top, bottom = _span(box.y, box.height, height)
         if right <= left or bottom <= top:
             raise ShapeError("box", expected="an area inside the picture", actual=str(numbers))
-        found.append((left, top, right, bottom))
-    return found
+        bounds.append((left, top, right, bottom))
+    return bounds
 
 
 def boxes_from_json(boxes: Sequence[Sequence[float]]) -> tuple[PictureBox, ...]:

@@ -122,9 +122,9 @@ class ExcludedRows:
         """``rows`` (M,) without these, unless they are dropped."""
         return rows if self.is_dropped else rows[~_contains(self._rows, rows)]
 
-    def dropped(self, found: ArrayI64) -> ArrayI64:
-        """``found`` (M,) without these rows."""
-        return found[~_contains(self._rows, found)] if len(self._rows) else found
+    def dropped(self, rows: ArrayI64) -> ArrayI64:
+        """``rows`` (M,) without these rows."""
+        return rows[~_contains(self._rows, rows)] if len(self._rows) else rows
 
 
 def _contains(rows: ArrayI64, queries: ArrayI64) -> ArrayBool:
@@ -140,8 +140,8 @@ def positions_of(numbers: ArrayI64, queries: ArrayI64) -> ArrayI64:
     if not len(queries) or not len(numbers):
         return np.empty(0, dtype=np.int64)
     positions = _insertion_points(numbers, queries)
-    found: ArrayI64 = positions[numbers[positions] == queries]
-    return found
+    matching: ArrayI64 = positions[numbers[positions] == queries]
+    return matching
 
 
 def _insertion_points(numbers: ArrayI64, queries: ArrayI64) -> ArrayI64:

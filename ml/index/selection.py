@@ -57,8 +57,8 @@ class Selection:
         if not len(self.ids):
             return np.zeros(len(ids), dtype=np.bool_)
         positions = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-        found: ArrayBool = self.ids[positions] == ids
-        return found
+        is_member: ArrayBool = self.ids[positions] == ids
+        return is_member
 
     def rows_in(self, base: Base) -> RowSet:
         """Rows of a base with these ids, cached."""

@@ -73,15 +73,15 @@ def detect_keypoints(
     allowed = _allowed(image, grey, mask=mask, rim_px=config.rim_px)
     pixels = equalise(grey) if config.equalised else grey
     shape, cells = grey.shape[:2], config.cells
-    found = _run(config, pixels, allowed)
-    found = select_even(found, shape=shape, count=config.max_keypoints, cells=cells)
+    keypoints = _run(config, pixels, allowed)
+    keypoints = select_even(keypoints, shape=shape, count=config.max_keypoints, cells=cells)
     is_filled = config.name in _THRESHOLDS and config.fill_share < 1
-    if not is_filled or len(found) >= FILLED_BELOW * config.max_keypoints:
-        return found
+    if not is_filled or len(keypoints) >= FILLED_BELOW * config.max_keypoints:
+        return keypoints
     weak = _run(config, pixels, allowed, share=config.fill_share)
     weak = take(weak, weak.response < _THRESHOLDS[config.name])
-    count = config.max_keypoints - len(found)
-    return _concatenate(found, select_even(weak, shape=shape, count=count, cells=cells))
+    count = config.max_keypoints - len(keypoints)
+    return _concatenate(keypoints, select_even(weak, shape=shape, count=count, cells=cells))
 
 
 def _allowed(
@@ -172,7 +172,7 @@ def _run(
     known = (angle >= 0) & (
         config.name != "kaze"
     )  # KAZE returns 0 and computes angles with descriptors
-    found = Keypoints(
+    keypoints = Keypoints(
         xy=xy,
         response=np.array([k.response for k in raw], np.float32),
         size_px=np.array([k.size for k in raw], np.float32),
@@ -180,7 +180,7 @@ def _run(
     )
     column = np.clip(np.rint(xy[:, 0]).astype(np.int64), 0, grey.shape[1] - 1)
     row = np.clip(np.rint(xy[:, 1]).astype(np.int64), 0, grey.shape[0] - 1)
-    return take(found, allowed[row, column] & np.isfinite(xy).all(axis=1))
+    return take(keypoints, allowed[row, column] & np.isfinite(xy).all(axis=1))
 
 
 def _no_keypoints() -> Keypoints:

@@ -118,10 +118,12 @@ def match_features(
             f"features_b: expected descriptors of {a.descriptor!r} like features_a,"
             f" got {b.descriptor!r}"
         )
-    found = _match_views(a, b, config)
-    order = np.argsort(-found.score, kind="stable")[: max(a.max_keypoints, b.max_keypoints)]
+    matches = _match_views(a, b, config)
+    order = np.argsort(-matches.score, kind="stable")[: max(a.max_keypoints, b.max_keypoints)]
     return Matches(
-        a.view.to_image(found.xy_a[order]), b.view.to_image(found.xy_b[order]), found.score[order]
+        a.view.to_image(matches.xy_a[order]),
+        b.view.to_image(matches.xy_b[order]),
+        matches.score[order],
     )
 
 
@@ -179,15 +181,15 @@ def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Mat
     xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
     model = find_two_view_model(xy_a, xy_b, slack_px=config.slack_px)
     pairs, score = _add_guided(a, b, pairs, score, model=model, config=config)
-    found = Matches(a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]], score)
-    model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
+    matches = Matches(a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]], score)
+    model = find_two_view_model(matches.xy_a, matches.xy_b, slack_px=config.slack_px)
     a_to_b = smooth_pair(a.view, b.view, config=config.completion)
     if config.is_refined:
-        found = refine_matches(a_to_b, found, model)
+        matches = refine_matches(a_to_b, matches, model)
     b_to_a = a_to_b.inverse()
     for _ in range(config.completion_rounds):
-        found = _complete(a, b, found, directions=(a_to_b, b_to_a), config=config)
-    return _filter(a, b, found, config)
+        matches = _complete(a, b, matches, directions=(a_to_b, b_to_a), config=config)
+    return _filter(a, b, matches, config)
 
 
 def _add_guided(
@@ -227,32 +229,32 @@ def _add_guided(
 def _complete(
     a: ImageFeatures,
     b: ImageFeatures,
-    found: Matches,
+    matches: Matches,
     *,
     directions: tuple[SmoothPair, SmoothPair],
     config: MatchConfig,
 ) -> Matches:
     """Add key points of either image that are found in the other by alignment."""
-    model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
-    unmatched = a.keypoints.xy[far_from(a.keypoints.xy, found.xy_a, distance_px=SAME_PX_A)]
+    model = find_two_view_model(matches.xy_a, matches.xy_b, slack_px=config.slack_px)
+    unmatched = a.keypoints.xy[far_from(a.keypoints.xy, matches.xy_a, distance_px=SAME_PX_A)]
     added_matches = complete_matches(directions[0], unmatched, model)
-    found = _concatenate(found, added_matches)
-    unmatched = b.keypoints.xy[far_from(b.keypoints.xy, found.xy_b, distance_px=SAME_PX_B)]
+    matches = _concatenate(matches, added_matches)
+    unmatched = b.keypoints.xy[far_from(b.keypoints.xy, matches.xy_b, distance_px=SAME_PX_B)]
     b_to_a = complete_matches(directions[1], unmatched, model.inverse())
-    return _concatenate(found, Matches(b_to_a.xy_b, b_to_a.xy_a, b_to_a.score))
+    return _concatenate(matches, Matches(b_to_a.xy_b, b_to_a.xy_a, b_to_a.score))
 
 
-def _filter(a: ImageFeatures, b: ImageFeatures, found: Matches, config: MatchConfig) -> Matches:
+def _filter(a: ImageFeatures, b: ImageFeatures, matches: Matches, config: MatchConfig) -> Matches:
     """Filter matches by the common geometry, the bounds of b, and credibility."""
     size = np.array([b.view.grey.shape[1] - 1, b.view.grey.shape[0] - 1])
-    inside = np.asarray(((found.xy_b >= 0) & (found.xy_b <= size)).all(axis=1), np.bool_)
-    found = _select(found, inside)
-    if not is_credible(a, b, found.xy_a, found.xy_b, config=config.credibility):
+    inside = np.asarray(((matches.xy_b >= 0) & (matches.xy_b <= size)).all(axis=1), np.bool_)
+    matches = _select(matches, inside)
+    if not is_credible(a, b, matches.xy_a, matches.xy_b, config=config.credibility):
         return no_matches()
-    model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
-    found = _select(found, model.agrees(found.xy_a, found.xy_b, leave_out=True))
-    is_enough = is_credible(a, b, found.xy_a, found.xy_b, config=config.credibility)
-    return found if is_enough else no_matches()
+    model = find_two_view_model(matches.xy_a, matches.xy_b, slack_px=config.slack_px)
+    matches = _select(matches, model.agrees(matches.xy_a, matches.xy_b, leave_out=True))
+    is_enough = is_credible(a, b, matches.xy_a, matches.xy_b, config=config.credibility)
+    return matches if is_enough else no_matches()
 
 
 def no_matches() -> Matches:

@@ -99,22 +99,22 @@ def track_outline(
     Returns:
         Track: ends at the last reliable frame if the outline is lost.
     """
-    found: list[TrackedOutline] = []
+    outlines: list[TrackedOutline] = []
     follower: _Follower | None = None
     failed = 0
     for index, image in prefetched_frames(frames):
         if follower is None:
             follower = _Follower(image, xy, config)
-            found.append(TrackedOutline(index, xy, 0.0, 0))
+            outlines.append(TrackedOutline(index, xy, 0.0, 0))
             continue
         try:
-            found.append(follower.follow(index, image))
+            outlines.append(follower.follow(index, image))
             failed = 0
         except _LostError as error:
             failed += 1
             if failed > config.patience or error.is_final:
-                return Track(tuple(found), str(error))
-    return Track(tuple(found), "too few key points agree" if failed else "")
+                return Track(tuple(outlines), str(error))
+    return Track(tuple(outlines), "too few key points agree" if failed else "")
 
 
 def key_outlines(track: Track, tolerance_px: float) -> Iterator[TrackedOutline]:

@@ -45,6 +45,6 @@ class RoiPooled(RoiGcn):
         """
         vertices = self.vertices(x)
         length = vertices.mean(dim=0).norm().clamp_min(MIN_LENGTH)
-        whole = self(x, edge_index, torch.zeros(len(x), dtype=torch.int64))
-        context = whole[:, vertices.shape[1] :].expand(len(x), -1)
+        pooled = self(x, edge_index, torch.zeros(len(x), dtype=torch.int64))
+        context = pooled[:, vertices.shape[1] :].expand(len(x), -1)
         return torch.cat([vertices / length, context], dim=1)

@@ -60,13 +60,17 @@ def pool_by_score(
     """
     weight = pool.select.weight
     score = (x * weight).sum(dim=-1) / weight.norm(p=2, dim=-1)
-    kept = topk(score, pool.ratio, batch)
+    node_index = topk(score, pool.ratio, batch)
     selected = SelectOutput(
-        node_index=kept,
+        node_index=node_index,
         num_nodes=x.shape[0],
-        cluster_index=torch.arange(len(kept), device=x.device),
-        num_clusters=len(kept),
-        weight=torch.tanh(score)[kept],
+        cluster_index=torch.arange(len(node_index), device=x.device),
+        num_clusters=len(node_index),
+        weight=torch.tanh(score)[node_index],
     )
     connected = pool.connect(selected, edge_index, None, batch)
-    return x[kept] * torch.tanh(score)[kept, None], connected.edge_index, connected.batch
+    return (
+        x[node_index] * torch.tanh(score)[node_index, None],
+        connected.edge_index,
+        connected.batch,
+    )

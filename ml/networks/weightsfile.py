@@ -40,10 +40,12 @@ def read_tensors(
     with _open_weights(path) as file:
         metadata = file.metadata() or {}
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    found = metadata.get("architecture", "unknown")
-    if found not in architectures:
+    architecture = metadata.get("architecture", "unknown")
+    if architecture not in architectures:
         expected = " or ".join(repr(name) for name in architectures)
-        raise WeightsError(f"{path.name}: weights of architecture {found!r}, expected {expected}")
+        raise WeightsError(
+            f"{path.name}: weights of architecture {architecture!r}, expected {expected}"
+        )
     wrong = sorted((keys | {"architecture"}) ^ set(metadata))
     if wrong:
         problem = "with unknown key" if wrong[0] in metadata else "without"

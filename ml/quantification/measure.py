@@ -186,8 +186,8 @@ def _add_tile(  # noqa: PLR0917
         dab = (
             stains[..., 1] if config.staining is not Staining.HE else np.zeros_like(stains[..., 1])
         )
-        found = find_nuclei(_signal(stains, config.staining), dab, config)
-        sums.nuclei.append(_counted(found, outline, tile, grid, margin))
+        nuclei = find_nuclei(_signal(stains, config.staining), dab, config)
+        sums.nuclei.append(_counted(nuclei, outline, tile, grid, margin))
 
 
 def _read(slide: PixelSource, tile: Tile, grid: Grid, margin: int) -> ImageU8:
@@ -216,28 +216,28 @@ def inside_of(outline: Region, tile: Tile) -> ArrayBool:
     points = [
         (np.asarray(r.coords) - (tile.x + 0.5, tile.y + 0.5)) * 2**_SUBPIXEL_BITS for r in rings
     ]
-    whole = [np.round(p).astype(np.int32) for p in points]
-    cv2.fillPoly(mask, whole, 1, shift=_SUBPIXEL_BITS)
+    fixed_point = [np.round(p).astype(np.int32) for p in points]
+    cv2.fillPoly(mask, fixed_point, 1, shift=_SUBPIXEL_BITS)
     return mask.astype(bool)
 
 
 def _counted(
-    found: NucleusTable,
+    nuclei: NucleusTable,
     outline: Region,
     tile: Tile,
     grid: Grid,
     margin: int,
 ) -> NucleusTable:
     """Nuclei whose centroid is in the tile and in the region, in level-0 pixels."""
-    local = found.xy_l0 - margin
+    local = nuclei.xy_l0 - margin
     xy = local + np.array([tile.x, tile.y])
     is_kept = ((local >= 0) & (local < (tile.width, tile.height))).all(axis=1)
     is_kept &= shapely.contains_xy(outline, xy[:, 0], xy[:, 1])
     return NucleusTable(
         xy_l0=(xy * grid.step_l0)[is_kept],
-        radius_um=found.radius_um[is_kept],
-        dab_od=found.dab_od[is_kept],
-        bins=found.bins[is_kept],
+        radius_um=nuclei.radius_um[is_kept],
+        dab_od=nuclei.dab_od[is_kept],
+        bins=nuclei.bins[is_kept],
     )
 
 

@@ -102,7 +102,7 @@ def vectors_of_regions(
     Args:
         regions: Source, corners and stains of each region.
     """
-    found: list[list[ArrayF32 | None]] = [[] for _ in regions]
+    by_region: list[list[ArrayF32 | None]] = [[] for _ in regions]
     groups: dict[str, list[int]] = {}
     for at, (_, _, stains) in enumerate(regions):
         key = json.dumps(stain_to_dict(stains)) if encoder.uses_stains else ""
@@ -112,8 +112,8 @@ def vectors_of_regions(
         stains = regions[members[0]][2]
         vectors = patch_vectors(joined, joined.corners, patch_px, stains, encoder, progress)
         for (member, _), vector in zip(joined.corners, vectors, strict=True):
-            found[members[member]].append(vector)
-    return found
+            by_region[members[member]].append(vector)
+    return by_region
 
 
 def prefetched_frames(frames: Iterable[T]) -> Iterable[T]:
@@ -175,8 +175,8 @@ def prefetched_batches(
     next_sources: list[PatchSource] = []
     try:
         for batch, next_batch in zip(batches, [*batches[1:], []], strict=False):
-            sources = next_sources or [begin(one) for one in batch]
-            next_sources = [begin(one) for one in next_batch]
+            sources = next_sources or [begin(item) for item in batch]
+            next_sources = [begin(item) for item in next_batch]
             yield batch, sources
     finally:
         for source in (*sources, *next_sources):

@@ -141,7 +141,7 @@ def random_tissue_regions(
     info = slide.info
     mpp = isotropic_mpp(info.mpp_x, info.mpp_y) or ASSUMED_MPP
     longest = min(info.width_px, info.height_px)
-    found = 0
+    region_count = 0
     for _ in range(count * _TRIES):
         side = min(float(np.exp(rng.uniform(*np.log(SIDE_UM)))) / mpp, longest)
         left = float(rng.uniform(0, info.width_px - side))
@@ -149,8 +149,8 @@ def random_tissue_regions(
         preview = slide.read_scaled((left, top), (side, side), max(1.0, side / _LOOK_PX))
         if tissue_share(preview) >= _MIN_TISSUE:
             yield box(left, top, left + side, top + side)
-            found += 1
-            if found == count:
+            region_count += 1
+            if region_count == count:
                 return
 
 
@@ -204,11 +204,11 @@ def _embed_group(  # noqa: PLR0917
 def _embed_slide(
     encoder: RegionEmbedder, slide: SlideImage, count: int, rng: np.random.Generator
 ) -> list[ArrayF32]:
-    found = []
+    vectors = []
     for region in random_tissue_regions(slide, count, rng):
         with suppress(EmptyRegionError):
-            found.append(encoder.embed_region(slide, region).vector)
-    return found
+            vectors.append(encoder.embed_region(slide, region).vector)
+    return vectors
 
 
 def _embed_still(
@@ -220,8 +220,8 @@ def _embed_still(
 ) -> list[ArrayF32]:
     """Embed regions of a still like a frame, with the field of view of the complete image."""
     image = slide.read_scaled((0, 0), (slide.info.width_px, slide.info.height_px), 1.0)
-    found = []
+    vectors = []
     for square in islice(visible_squares(image, rng, window), count):
         with suppress(EmptyRegionError):
-            found.append(encoder.embed_image(image, square).vector)
-    return found
+            vectors.append(encoder.embed_image(image, square).vector)
+    return vectors

@@ -144,7 +144,7 @@ class RoiEncoder(RegionEncoder):
         self, slides: Sequence[SlideRegions], progress: Progress = no_progress
     ) -> list[list[RegionEmbedding | BadInputError]]:
         """Embed regions of several slides with shared batches of patches."""
-        found: list[dict[int, RegionEmbedding | BadInputError]] = [{} for _ in slides]
+        by_slide: list[dict[int, RegionEmbedding | BadInputError]] = [{} for _ in slides]
         regions: list[SampledRegion] = []
         for number, part in enumerate(slides):
             known = part.stain
@@ -155,7 +155,7 @@ class RoiEncoder(RegionEncoder):
                 try:
                     sample = self._slide_sample(part.slide, polygon, part.mpp)
                 except BadInputError as error:
-                    found[number][at] = error
+                    by_slide[number][at] = error
                 else:
                     regions.append(SampledRegion((number, at), part.slide, sample, estimate))
         begin = partial(
@@ -164,9 +164,9 @@ class RoiEncoder(RegionEncoder):
         with closing(prefetched_batches(regions, begin)) as batches:
             for batch, plain in batches:
                 results = self._embed_batch(batch, plain, progress)
-                for one, result in zip(batch, results, strict=True):
-                    found[one.place[0]][one.place[1]] = result
-        return [[results[at] for at in sorted(results)] for results in found]
+                for region, result in zip(batch, results, strict=True):
+                    by_slide[region.place[0]][region.place[1]] = result
+        return [[results[at] for at in sorted(results)] for results in by_slide]
 
     def _embed_batch(
         self, regions: Sequence[SampledRegion], plain: Sequence[PatchSource], progress: Progress
@@ -174,21 +174,21 @@ class RoiEncoder(RegionEncoder):
         started = time.perf_counter()
         patch_px, edge_px = self.config.sampling.patch_px, self.config.edge_px
         sources = []
-        for one, pixels in zip(regions, plain, strict=True):
-            corners = patch_corners(one.sample.centre_px, patch_px)
-            source, stains = stained_patches(pixels, corners, self.config, one.estimate)
+        for region, pixels in zip(regions, plain, strict=True):
+            corners = patch_corners(region.sample.centre_px, patch_px)
+            source, stains = stained_patches(pixels, corners, self.config, region.estimate)
             sources.append((source, corners, stains))
         features = vectors_of_regions(sources, patch_px, self.patches, progress)
         seconds = (time.perf_counter() - started) / max(1, len(regions))
-        found: list[RegionEmbedding | BadInputError] = []
-        for one, (_, corners, stains), vectors in zip(regions, sources, features, strict=True):
+        embeddings: list[RegionEmbedding | BadInputError] = []
+        for region, (_, corners, stains), vectors in zip(regions, sources, features, strict=True):
             try:
-                graph, tissue_rows = tissue_graph(vectors, one.sample.centre_px, edge_px=edge_px)
+                graph, tissue_rows = tissue_graph(vectors, region.sample.centre_px, edge_px=edge_px)
                 corner_px = np.array(corners, np.float64)[tissue_rows]
-                found.append(self._result(one.sample, graph, corner_px, stains, seconds))
+                embeddings.append(self._result(region.sample, graph, corner_px, stains, seconds))
             except EmptyRegionError as error:
-                found.append(error)
-        return found
+                embeddings.append(error)
+        return embeddings
 
     def region_graph(
         self,
@@ -224,8 +224,14 @@ class RoiEncoder(RegionEncoder):
         """Sample the patches of a region of an image; return their source and positions."""
         image = checked_image(image)
         sample = self._sample(polygon, (image.shape[1], image.shape[0]), mpp)
-        found = partial(estimate_stain_of_image, image, mpp=mpp, config=self._stain_config())
-        return ImagePatches(image, downsample=sample.downsample), sample, lambda: stain or found()
+        measure_stain = partial(
+            estimate_stain_of_image, image, mpp=mpp, config=self._stain_config()
+        )
+        return (
+            ImagePatches(image, downsample=sample.downsample),
+            sample,
+            lambda: stain or measure_stain(),
+        )
 
     def read_region(
         self,
@@ -317,8 +323,8 @@ class RoiEncoder(RegionEncoder):
         )
 
     def _embed_read(self, read: RegionRead, started: float, progress: Progress) -> RegionEmbedding:
-        found = self.graph_with_corners(read, progress)
-        return self._result(read[1], *found, time.perf_counter() - started)
+        embedded = self.graph_with_corners(read, progress)
+        return self._result(read[1], *embedded, time.perf_counter() - started)
 
     def _result(
         self,

@@ -53,8 +53,8 @@ def checked_image(image: ImageU8) -> ImageU8:
         ShapeError: Another shape or type, or an empty image.
     """
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or 0 in image.shape:
-        found = getattr(image, "dtype", type(image).__name__)
-        raise ShapeError("image", expected="(H, W, 3) uint8", actual=f"{found}, or an empty image")
+        actual = getattr(image, "dtype", type(image).__name__)
+        raise ShapeError("image", expected="(H, W, 3) uint8", actual=f"{actual}, or an empty image")
     if image.ndim == 2:
         return np.repeat(image[..., None], 3, axis=2)
     if image.ndim != 3 or image.shape[2] != 3:

@@ -44,8 +44,8 @@ def stained_patches(
     """
     step = max(1, len(corners) // _PATCHES)
     sample = (source.read(corner, config.sampling.patch_px) for corner in corners[::step])
-    found, stains = choose_stains(config, estimate, sample)
-    return (source if found is None else NormalisedPatches(source, found, load_target())), stains
+    stain, stains = choose_stains(config, estimate, sample)
+    return (source if stain is None else NormalisedPatches(source, stain, load_target())), stains
 
 
 def choose_stains(
@@ -63,10 +63,12 @@ def choose_stains(
     """
     reason = ""
     if config.stain in NORMALISED:
-        found = estimate()
-        if found.method != "none":
-            return found, replace(load_target(), method=found.method, reason=found.reason)
-        reason = found.reason
+        slide_stain = estimate()
+        if slide_stain.method != "none":
+            return slide_stain, replace(
+                load_target(), method=slide_stain.method, reason=slide_stain.reason
+            )
+        reason = slide_stain.reason
     if config.stain == "none":
         return None, _typical_stains()
     pixels = np.concatenate([patch[::_STEP, ::_STEP].reshape(-1, 3) for patch in patches])

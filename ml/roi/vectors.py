@@ -51,8 +51,8 @@ def patch_vectors(  # noqa: PLR0917
         if encoder.batch == 1:
             return _collect(pool.map(encode_one, corners), len(corners), progress)
         batches = _read_batches(source, corners, patch_px, encoder.batch, pool)
-        found = (vector for patches in batches for vector in encode_batch(patches))
-        return _collect(found, len(corners), progress)
+        encoded = (vector for patches in batches for vector in encode_batch(patches))
+        return _collect(encoded, len(corners), progress)
 
 
 def _read_batches(

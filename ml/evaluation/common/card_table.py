@@ -52,11 +52,11 @@ def card_table(results: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (
     columns = [
         (scored[protocol], title, read) for protocol, title, read in _COLUMNS if protocol in scored
     ]
-    shown = dict.fromkeys(name for found, _, _ in columns for name in found)
+    shown = dict.fromkeys(name for column_result, _, _ in columns for name in column_result)
     if unknown := [name for name in names if name not in shown]:
         raise BadInputError(f"descriptor {unknown[0]!r}: expected one of {', '.join(shown)}")
     rows = [
-        [name, *(_cell(found.get(name), read) for found, _, read in columns)]
+        [name, *(_cell(column_result.get(name), read) for column_result, _, read in columns)]
         for name in names or shown
     ]
     return markdown_table(["descriptor", *(title for _, title, _ in columns)], rows)
@@ -73,19 +73,19 @@ def read_results(paths: Iterable[Path]) -> list[JsonObject]:
 
 def _read(path: Path) -> JsonObject:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         # The text of an OSError would show the whole path.
         reason = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else error
         raise BadInputError(f"{path.name}: expected the JSON of an evaluation ({reason})") from None
-    if not isinstance(found, dict):
-        raise BadInputError(f"{path.name}: expected a JSON object, got {type(found).__name__}")
-    return found
+    if not isinstance(document, dict):
+        raise BadInputError(f"{path.name}: expected a JSON object, got {type(document).__name__}")
+    return document
 
 
-def _cell(found: Mapping[str, Any] | None, read: Read) -> Cell:
+def _cell(result: Mapping[str, Any] | None, read: Read) -> Cell:
     """A descriptor's figure; None if it was not scored."""
     try:
-        return None if found is None else read(found)
+        return None if result is None else read(result)
     except KeyError:
         return None

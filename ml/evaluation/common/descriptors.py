@@ -53,8 +53,8 @@ def split_names(words: Sequence[str]) -> list[str]:
 
 def versions_of(descriptors: Mapping[str, Descriptor]) -> dict[str, str]:
     """Versions by name, of descriptors that state one."""
-    found = {name: str(getattr(d, "version", "")) for name, d in descriptors.items()}
-    return {name: version for name, version in found.items() if version}
+    versions = {name: str(getattr(d, "version", "")) for name, d in descriptors.items()}
+    return {name: version for name, version in versions.items() if version}
 
 
 def versions_line(versions: Mapping[str, str]) -> str:

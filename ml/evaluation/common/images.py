@@ -67,14 +67,14 @@ def image_paths(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise BadInputError(f"{folder.name}: expected a folder of images, found none")
-    found = natural_sort(
+    paths = natural_sort(
         path
         for path in folder.iterdir()
         if path.suffix.lower() in IMAGE_SUFFIXES and path.name not in MASK_NAMES
     )
-    if not found:
+    if not paths:
         raise BadInputError(f"{folder.name}: expected a folder of images, found no image")
-    return found
+    return paths
 
 
 def read_image(path: Path, *, long_side_px: int) -> EvaluationImage:
@@ -144,8 +144,8 @@ def _fair_shares(available: Sequence[int], count: int) -> list[int]:
     """Number to take of each; their sum is at most ``count``."""
     shares = [0] * len(available)
     while sum(shares) < min(count, sum(available)):
-        for i, most in enumerate(available):
-            if shares[i] < most and sum(shares) < count:
+        for i, max_share in enumerate(available):
+            if shares[i] < max_share and sum(shares) < count:
                 shares[i] += 1
     return shares
 

@@ -141,12 +141,16 @@ def write_pictures(
     for gap, pairs in chosen.items():
         a, b = pairs[len(pairs) // 2]
         for name in descriptors:
-            found = cache.match(a, b, name)
+            matches = cache.match(a, b, name)
             distance = symmetric_epipolar_px(
-                cache.sequence.fundamental(a, b), found.xy_a, found.xy_b
+                cache.sequence.fundamental(a, b), matches.xy_a, matches.xy_b
             )
             picture = draw_pair(
-                cache.frame(a), cache.frame(b), found, distance / 2 < 3, title=f"{name}, gap {gap}"
+                cache.frame(a),
+                cache.frame(b),
+                matches,
+                distance / 2 < 3,
+                title=f"{name}, gap {gap}",
             )
             names.append(f"gap-{gap}-{name}.jpg")
             write_picture(folder / names[-1], picture)

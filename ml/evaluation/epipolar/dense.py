@@ -31,21 +31,21 @@ def dense_scores(
         rows = []
         for done, (a, b) in enumerate(pairs):
             progress(done, len(pairs), f"{name}, gap {b - a}")
-            found = match_dense(
+            matches = match_dense(
                 cache.frame(a), cache.frame(b), descriptor=descriptor, config=config
             )
-            found = inside_mask(found, cache.sequence.mask)
-            rows.append(scored(cache.sequence, a, b, found, found))
+            matches = inside_mask(matches, cache.sequence.mask)
+            rows.append(scored(cache.sequence, a, b, matches, matches))
         table[name] = rows
     return table
 
 
-def inside_mask(found: Matches, mask: ArrayBool | None) -> Matches:
+def inside_mask(matches: Matches, mask: ArrayBool | None) -> Matches:
     """Matches with both points in an (H, W) mask; all of them without a mask."""
     if mask is None:
-        return found
-    keep = np.ones(len(found), np.bool_)
-    for xy in (found.xy_a, found.xy_b):
+        return matches
+    keep = np.ones(len(matches), np.bool_)
+    for xy in (matches.xy_a, matches.xy_b):
         column, row = np.rint(xy).astype(np.int64).T
         keep &= mask[row.clip(0, mask.shape[0] - 1), column.clip(0, mask.shape[1] - 1)]
-    return Matches(found.xy_a[keep], found.xy_b[keep], found.score[keep])
+    return Matches(matches.xy_a[keep], matches.xy_b[keep], matches.score[keep])

@@ -109,33 +109,33 @@ def score_pair(
         symmetric sum, so that the threshold is a distance in px in one image (the sum is reported
         as well), and from eq. 18 as described in ``fundamental_error``.
     """
-    found = cache.match(a, b, name)
-    return scored(cache.sequence, a, b, found, cache.raw_matches(a, b, name, descriptor))
+    matches = cache.match(a, b, name)
+    return scored(cache.sequence, a, b, matches, cache.raw_matches(a, b, name, descriptor))
 
 
 def scored(
-    sequence: CalibratedSequence, a: int, b: int, found: Matches, raw: Matches
+    sequence: CalibratedSequence, a: int, b: int, matches: Matches, raw: Matches
 ) -> EpipolarScore:
     """Score matches of frames a and b, and raw matches without geometry, against their poses."""
     truth = sequence.fundamental(a, b)
-    epipolar_px, under_1px, under_3px, under_1px_sum = epipolar_rates(truth, found)
+    epipolar_px, under_1px, under_3px, under_1px_sum = epipolar_rates(truth, matches)
     raw_px, raw_under_1px, raw_under_3px, _ = epipolar_rates(truth, raw)
     return EpipolarScore(
         gap=b - a,
         first=a,
-        matches=len(found),
+        matches=len(matches),
         epipolar_px=epipolar_px,
         under_1px=under_1px,
         under_3px=under_3px,
         under_1px_sum=under_1px_sum,
-        fundamental_error=_fundamental_error(truth, found),
+        fundamental_error=_fundamental_error(truth, matches),
         inliers=inlier_share(raw),
         raw_matches=len(raw),
         raw_epipolar_px=raw_px,
         raw_under_1px=raw_under_1px,
         raw_under_3px=raw_under_3px,
-        pose_deg=pose_error_deg(sequence, a, b, found),
-        pose_magsac_deg=pose_error_deg(sequence, a, b, found, method="magsac"),
+        pose_deg=pose_error_deg(sequence, a, b, matches),
+        pose_magsac_deg=pose_error_deg(sequence, a, b, matches, method="magsac"),
     )
 
 
@@ -156,10 +156,12 @@ def epipolar_rates(truth: ArrayF64, matches: Matches) -> tuple[float, float, flo
 def inlier_share(matches: Matches) -> float:
     """Share of matches that agree on one fundamental matrix (eq. 19); NaN without matches."""
     try:
-        found = estimate_fundamental(matches.xy_a, matches.xy_b, method="ransac").inliers.sum()
+        inlier_count = estimate_fundamental(
+            matches.xy_a, matches.xy_b, method="ransac"
+        ).inliers.sum()
     except NotEnoughMatchesError:
-        found = 0
-    return precision(int(found), len(matches))
+        inlier_count = 0
+    return precision(int(inlier_count), len(matches))
 
 
 def pose_error_deg(
@@ -259,8 +261,8 @@ def _fundamental_error(truth: ArrayF64, matches: Matches) -> float:
 
 
 def _mean(values: list[float]) -> float:
-    kept = [value for value in values if np.isfinite(value)]
-    return round(float(np.mean(kept)), 4) if kept else NAN
+    finite = [value for value in values if np.isfinite(value)]
+    return round(float(np.mean(finite)), 4) if finite else NAN
 
 
 def _angle_deg(cosine: float) -> float:

@@ -158,14 +158,14 @@ def write_pictures(work: Run) -> list[str]:
     for family, pair in chosen.items():
         for name, descriptor in work.descriptors.items():
             cache, images = FeatureCache(), masked_images(pair)
-            for stage, found in (
+            for stage, matches in (
                 ("match_images", cache.match(*images, name, keypoints)),
                 ("mutual", cache.mutual(*images, descriptor, keypoints=keypoints)),
             ):
-                is_right = projection_error(pair, found) <= HARD_PE_PX
+                is_right = projection_error(pair, matches) <= HARD_PE_PX
                 title = f"{name} ({stage}), {family.replace('_', ' ')} {pair.value:g}"
                 names.append(f"{family}-{name}-{stage}.jpg")
-                picture = draw_pair(pair.a, pair.b, found, is_right, title=title)
+                picture = draw_pair(pair.a, pair.b, matches, is_right, title=title)
                 write_picture(work.args.pictures / names[-1], picture)
     return names
 

@@ -32,7 +32,7 @@ def real_homographies(
     with SIFT and RANSAC.
     """
     sift = load_descriptor("sift")
-    found = []
+    homographies = []
     for a, b in frame_pairs:
         matches = match_keypoints(sift, a.rgb, _sift_points(a), b.rgb, _sift_points(b))
         try:
@@ -44,8 +44,8 @@ def real_homographies(
         corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]])
         shift = np.abs(transform_points(matrix, corners) - corners).max()
         if transform.inliers.sum() >= MIN_INLIERS and shift <= MAX_CORNER_SHIFT:
-            found.append(normalised(matrix))
-    return found
+            homographies.append(normalised(matrix))
+    return homographies
 
 
 def _sift_points(image: EvaluationImage) -> Keypoints:

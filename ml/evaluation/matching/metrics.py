@@ -43,9 +43,9 @@ class Threshold:
     reached: bool
 
 
-def precision(right: float, found: float) -> float:
+def precision(right: float, match_count: float) -> float:
     """Right matches / matches (eq. 17 of dinov2-adaptation); NaN if nothing was found."""
-    return right / found if found else float("nan")
+    return right / match_count if match_count else float("nan")
 
 
 def matching_score(right: float, partners: float) -> float:
@@ -70,8 +70,8 @@ def recall_curve(
     sorted_distance = np.asarray(distance, np.float64)[order]
     last = np.flatnonzero(np.r_[sorted_distance[1:] != sorted_distance[:-1], len(order) > 0])
     right = np.cumsum(is_right[order])[last].astype(np.float64)
-    kept = (last + 1).astype(np.float64)
-    return sorted_distance[last], 1.0 - right / kept, right / max(partners, 1)
+    match_counts = (last + 1).astype(np.float64)
+    return sorted_distance[last], 1.0 - right / match_counts, right / max(partners, 1)
 
 
 def choose_threshold(pairs: Sequence[PairMatches], *, target: float | None) -> Threshold:
@@ -87,9 +87,9 @@ def choose_threshold(pairs: Sequence[PairMatches], *, target: float | None) -> T
     if not len(levels):
         return Threshold(0.0, False)
     wanted = 2.0 if target is None else target
-    kept = np.flatnonzero(wrong <= 1.0 - wanted + 1e-12)
-    if len(kept):
-        best, reached = int(kept[np.argmax(recall[kept])]), True
+    candidates = np.flatnonzero(wrong <= 1.0 - wanted + 1e-12)
+    if len(candidates):
+        best, reached = int(candidates[np.argmax(recall[candidates])]), True
     else:
         f1 = 2 * (1 - wrong) * recall / np.maximum(1 - wrong + recall, 1e-12)
         best, reached = int(np.argmax(f1)), target is None

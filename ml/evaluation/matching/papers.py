@@ -45,8 +45,8 @@ class PointCache:
         key = (id(image), detector, count)
         if key not in self._points:
             config = DetectorConfig(name=detector, max_keypoints=count)
-            found = detect_keypoints(image, config=config, mask=as_u8(mask))
-            self._points[key] = (image, found)
+            keypoints = detect_keypoints(image, config=config, mask=as_u8(mask))
+            self._points[key] = (image, keypoints)
         return self._points[key][1]
 
     def rows(
@@ -91,9 +91,9 @@ def carried_pair(
     The key points are those of its own detector; b is described at the size and angle that the
     true transform gives those of a.
     """
-    found = cache.points(pair.a, descriptor.detector, keypoints, pair.mask_a)
-    partner, inside = pair.partners(found.xy)
-    points = take(found, inside)
+    detected = cache.points(pair.a, descriptor.detector, keypoints, pair.mask_a)
+    partner, inside = pair.partners(detected.xy)
+    points = take(detected, inside)
     there = project_keypoints(points, pair.H_b_from_a, partner[inside])
     rows_a = descriptor.describe_keypoints(pair.a, points)
     rows_b = descriptor.describe_keypoints(pair.b, there)
@@ -102,8 +102,8 @@ def carried_pair(
 
 def _matched(pair: WarpedPair, rows_a: ArrayF32, rows_b: ArrayF32, xy_b: ArrayF32) -> PairMatches:
     """Nearest neighbours of rows whose partners have the same index."""
-    found, distance = match_descriptors(rows_a, rows_b, strategy="nn")
-    error = np.hypot(*(xy_b[found[:, 1]] - xy_b[found[:, 0]]).T)
+    pairs, distance = match_descriptors(rows_a, rows_b, strategy="nn")
+    error = np.hypot(*(xy_b[pairs[:, 1]] - xy_b[pairs[:, 0]]).T)
     return PairMatches(
         pair.family, pair.value, len(xy_b), distance, error <= PAPER_PE_PX, error <= EXACT_PX
     )

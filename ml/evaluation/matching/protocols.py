@@ -50,13 +50,13 @@ def hard_pair(
         name: of the descriptor, for ``match_images``.
     """
     a, b = masked_images(pair)
-    found = cache.match(a, b, name, keypoints)
+    matches = cache.match(a, b, name, keypoints)
     raw = cache.mutual(a, b, descriptor, keypoints=keypoints)
-    error, raw_error = projection_error(pair, found), projection_error(pair, raw)
+    error, raw_error = projection_error(pair, matches), projection_error(pair, raw)
     return HardScore(
         pair.family,
         pair.value,
-        len(found),
+        len(matches),
         int((error <= HARD_PE_PX).sum()),
         int((error <= CLOSE_PX).sum()),
         len(raw),
@@ -107,12 +107,12 @@ def count_pair(
     Source: dinov2-adaptation-endoscopic-matching, section IV-B (table II).
     """
     images = (a.rgb, as_u8(a.mask)), (b.rgb, as_u8(b.mask))
-    found = cache.match(*images, name, keypoints)
+    matches = cache.match(*images, name, keypoints)
     raw = cache.mutual(*images, descriptor, keypoints=keypoints)
     return CountScore(
-        len(found),
-        epipolar_inliers(found),
-        planar_inliers(found),
+        len(matches),
+        epipolar_inliers(matches),
+        planar_inliers(matches),
         len(raw),
         epipolar_inliers(raw),
         planar_inliers(raw),

@@ -169,15 +169,15 @@ def _cross_fit(
     for fold in (0, 1):
         others = [
             pair
-            for pair, own in zip(pairs, folds, strict=True)
-            if own != fold and pair.family in CORE_FAMILIES
+            for pair, pair_fold in zip(pairs, folds, strict=True)
+            if pair_fold != fold and pair.family in CORE_FAMILIES
         ]
         thresholds.append(choose_threshold(others or pairs, target=target))
-    kept = [
-        pair.distance < np.float32(thresholds[own].distance)
-        for pair, own in zip(pairs, folds, strict=True)
+    below_threshold = [
+        pair.distance < np.float32(thresholds[pair_fold].distance)
+        for pair, pair_fold in zip(pairs, folds, strict=True)
     ]
-    return kept, (thresholds[0], thresholds[1])
+    return below_threshold, (thresholds[0], thresholds[1])
 
 
 def _rates(
@@ -187,17 +187,19 @@ def _rates(
     f1_kept: Sequence[np.ndarray],
 ) -> Rates:
     partners = sum(pairs[i].partners for i in rows)
-    found = sum(len(pairs[i].distance) for i in rows)
+    match_count = sum(len(pairs[i].distance) for i in rows)
     right = sum(int(pairs[i].is_right.sum()) for i in rows)
     result = {
         "partners": partners,
-        "nn_precision": precision(right, found),
+        "nn_precision": precision(right, match_count),
         "nn_score": matching_score(right, partners),
         "exact": matching_score(sum(int(pairs[i].is_exact.sum()) for i in rows), partners),
     }
-    for prefix, kept in (("nnt", target_kept), ("f1", f1_kept)):
-        kept_right = sum(int((pairs[i].is_right & kept[i]).sum()) for i in rows)
-        result[f"{prefix}_precision"] = precision(kept_right, sum(int(kept[i].sum()) for i in rows))
+    for prefix, is_kept in (("nnt", target_kept), ("f1", f1_kept)):
+        kept_right = sum(int((pairs[i].is_right & is_kept[i]).sum()) for i in rows)
+        result[f"{prefix}_precision"] = precision(
+            kept_right, sum(int(is_kept[i].sum()) for i in rows)
+        )
         result[f"{prefix}_score"] = matching_score(kept_right, partners)
     return {key: _rounded(value) for key, value in result.items()}
 
@@ -209,8 +211,8 @@ def _by_value(pairs: Sequence[PairMatches]) -> dict[str, Rates]:
         for value in sorted({pair.value for pair in pairs if pair.family == family}):
             rows = [p for p in pairs if p.family == family and p.value == value]
             right = sum(int(p.is_right.sum()) for p in rows)
-            found = sum(len(p.distance) for p in rows)
-            table.setdefault(family, {})[f"{value:g}"] = _rounded(precision(right, found))
+            match_count = sum(len(p.distance) for p in rows)
+            table.setdefault(family, {})[f"{value:g}"] = _rounded(precision(right, match_count))
     return table
 
 

@@ -44,15 +44,15 @@ def _head(result: Mapping[str, Any]) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _papers(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+def _papers(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     title = (
         f"**The papers' protocol: {options['max_keypoints']} key points of"
-        f" {options['detector']}, exact partners, PE <= 5 px; {_family_names(found)}**"
+        f" {options['detector']}, exact partners, PE <= 5 px; {_family_names(results)}**"
     )
     heads = ["descriptor", "NN precision", "exact partner", "NNT precision", "NNT score"]
     heads += ["at best F1: precision", "score", "worst tenth: NN precision", "exact", "NNT score"]
     rows = []
-    for name, scores in found.items():
+    for name, scores in results.items():
         core, worst = scores["families"].get("core"), scores["worst_tenth"]
         if core is None:
             continue
@@ -75,24 +75,24 @@ def _papers(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
         title,
         markdown_table(heads, rows),
         note,
-        *_by_family(found, "nn_precision", "NN precision by family"),
-        *_by_family(found, "exact", "Exact partner by family"),
-        *_by_family(found, "nnt_score", "NNT matching score by family"),
-        *_curve_readings(found),
+        *_by_family(results, "nn_precision", "NN precision by family"),
+        *_by_family(results, "exact", "Exact partner by family"),
+        *_by_family(results, "nnt_score", "NNT matching score by family"),
+        *_curve_readings(results),
     ]
 
 
-def _family_names(found: Mapping[str, Any]) -> str:
+def _family_names(results: Mapping[str, Any]) -> str:
     """The papers' families that a ``core`` row covers."""
-    there = [f for f in CORE_FAMILIES if any(f in s["families"] for s in found.values())]
+    there = [f for f in CORE_FAMILIES if any(f in s["families"] for s in results.values())]
     return f"{', '.join(there)} together"
 
 
-def _by_family(found: Mapping[str, Any], key: str, title: str) -> list[str]:
-    families = [f for f in FAMILIES if any(f in s["families"] for s in found.values())]
+def _by_family(results: Mapping[str, Any], key: str, title: str) -> list[str]:
+    families = [f for f in FAMILIES if any(f in s["families"] for s in results.values())]
     rows = [
         [name, *(scores["families"][family][key] for family in families)]
-        for name, scores in found.items()
+        for name, scores in results.items()
     ]
     return [
         f"**{title}**",
@@ -100,10 +100,10 @@ def _by_family(found: Mapping[str, Any], key: str, title: str) -> list[str]:
     ]
 
 
-def _curve_readings(found: Mapping[str, Any]) -> list[str]:
+def _curve_readings(results: Mapping[str, Any]) -> list[str]:
     rows = [
         [name, curve.get("recall_at_0.01"), curve.get("recall_at_0.05"), curve["area"]]
-        for name, scores in found.items()
+        for name, scores in results.items()
         if (curve := scores["curves"].get("viewpoint"))
     ]
     heads = ["descriptor", "recall at 1 - precision .01", "at .05", "area"]
@@ -111,11 +111,11 @@ def _curve_readings(found: Mapping[str, Any]) -> list[str]:
     return [title, markdown_table(heads, rows)] if rows else []
 
 
-def _carried(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+def _carried(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     keys = ("nn_precision", "exact", "nnt_precision", "nnt_score")
     rows = [
         [name, *(core[key] for key in keys)]
-        for name, scores in found.items()
+        for name, scores in results.items()
         if (core := scores["families"].get("core"))
     ]
     heads = ["descriptor", "NN precision", "exact partner", "NNT precision", "NNT score"]
@@ -126,15 +126,15 @@ def _carried(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     return [title, markdown_table(heads, rows)]
 
 
-def _hard(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+def _hard(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     heads = ["descriptor", "precision", "right a pair", "worst tenth: right", "within 1 px"]
     heads += ["mutual NN alone: precision", "right", "seconds a pair"]
     keys = ("precision", "right", "worst_right", "under_1px", "raw_precision", "raw_right")
     parts = []
-    for group, what in (("core", _family_names(found)), ("all", "the wide families too")):
+    for group, what in (("core", _family_names(results)), ("all", "the wide families too")):
         rows = [
             [name, *(scores["families"][group][key] for key in keys), scores["seconds"]]
-            for name, scores in found.items()
+            for name, scores in results.items()
             if group in scores["families"]
         ]
         title = (
@@ -144,12 +144,12 @@ def _hard(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
         parts += [title, markdown_table(heads, rows)] if rows else []
     return [
         *parts,
-        *_by_family(found, "precision", "Hard protocol, precision by family"),
-        *_by_family(found, "right", "Hard protocol, right matches a pair by family"),
+        *_by_family(results, "precision", "Hard protocol, precision by family"),
+        *_by_family(results, "right", "Hard protocol, right matches a pair by family"),
     ]
 
 
-def _unrelated(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+def _unrelated(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     keys = ("matches", "inliers", "planar", "raw_matches", "raw_inliers", "raw_planar")
     heads = ["descriptor", "pairs", "matches", "epipolar inliers", "homography inliers"]
     heads += ["mutual NN: matches", "epipolar inliers", "homography inliers"]
@@ -160,7 +160,7 @@ def _unrelated(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
     ):
         rows = [
             [name, f"{scores[kind]['pairs']}", *(scores[kind][key] for key in keys)]
-            for name, scores in found.items()
+            for name, scores in results.items()
             if kind in scores
         ]
         parts += [title, markdown_table(heads, rows)] if rows else []

@@ -70,18 +70,20 @@ def run(args: argparse.Namespace, progress: Progress) -> ModalityReport:
         if len(of_modality) < 2:
             raise BadInputError(f"--{name}: expected at least 2 folders, got {len(of_modality)}")
     folders: list[Path] = [*args.histology, *args.endoscopy]
-    found = _read(folders, len(args.histology), args.images, progress)
+    images = _read(folders, len(args.histology), args.images, progress)
     sources: list[SourceScore] = []
     for number, folder in enumerate(folders):
-        kept = found.source == number
+        is_held_out = images.source == number
         weights = fit_logistic(
-            found.features[~kept], found.is_endoscopy[~kept], found.source[~kept]
+            images.features[~is_held_out],
+            images.is_endoscopy[~is_held_out],
+            images.source[~is_held_out],
         )
-        sources.append(_score("/".join(folder.parts[-2:]), found, kept, weights))
-    weights = fit_logistic(found.features, found.is_endoscopy, found.source)
+        sources.append(_score("/".join(folder.parts[-2:]), images, is_held_out, weights))
+    weights = fit_logistic(images.features, images.is_endoscopy, images.source)
     result: ModalityReport = {
         "sources": sources,
-        "weights": [round(float(one), 3) for one in weights[:-1]],
+        "weights": [round(float(weight), 3) for weight in weights[:-1]],
         "bias": round(float(weights[-1]), 3),
     }
     if args.card is not None:
@@ -105,14 +107,14 @@ def fit_logistic(features: ArrayF64, is_endoscopy: ArrayBool, source: ArrayF64) 
             weight[rows] = _CLASS_WEIGHT / len(names) / rows.sum()
     design = np.c_[features, np.ones(len(features))]
     ridge = _RIDGE * np.r_[np.ones(features.shape[1]), 0.0]
-    found = np.zeros(design.shape[1])
+    weights = np.zeros(design.shape[1])
     for _ in range(_STEPS):  # Newton's method
-        probability = 1 / (1 + np.exp(-design @ found))
-        gradient = design.T @ (weight * (probability - is_endoscopy)) + ridge * found
+        probability = 1 / (1 + np.exp(-design @ weights))
+        gradient = design.T @ (weight * (probability - is_endoscopy)) + ridge * weights
         curvature = weight * probability * (1 - probability)
         hessian = design.T @ (design * curvature[:, None]) + np.diag(ridge)
-        found = found - np.linalg.solve(hessian, gradient)
-    return np.asarray(found, np.float64)
+        weights = weights - np.linalg.solve(hessian, gradient)
+    return np.asarray(weights, np.float64)
 
 
 def _paths(folder: Path) -> list[Path]:
@@ -121,13 +123,13 @@ def _paths(folder: Path) -> list[Path]:
     Raises:
         BadInputError: there is none.
     """
-    found: list[Path] = []
-    for one in [folder, *sorted(path for path in folder.rglob("*") if path.is_dir())]:
+    paths: list[Path] = []
+    for subfolder in [folder, *sorted(path for path in folder.rglob("*") if path.is_dir())]:
         with suppress(BadInputError):
-            found += image_paths(one)
-    if not found:
+            paths += image_paths(subfolder)
+    if not paths:
         raise BadInputError(f"{folder.name}: expected a folder of images, found no image")
-    return found
+    return paths
 
 
 def _read(folders: Sequence[Path], histology: int, count: int, progress: Progress) -> _Images:
@@ -144,14 +146,14 @@ def _read(folders: Sequence[Path], histology: int, count: int, progress: Progres
     return _Images(np.array(features), np.array(truth), np.array(source, np.float64))
 
 
-def _score(name: str, found: _Images, kept: ArrayBool, weights: ArrayF64) -> SourceScore:
-    truth = found.is_endoscopy[kept]
-    probability = _endoscopy(found.features[kept], weights)
-    shipped = _endoscopy(found.features[kept], np.r_[WEIGHTS, BIAS])
+def _score(name: str, images: _Images, is_held_out: ArrayBool, weights: ArrayF64) -> SourceScore:
+    truth = images.is_endoscopy[is_held_out]
+    probability = _endoscopy(images.features[is_held_out], weights)
+    shipped = _endoscopy(images.features[is_held_out], np.r_[WEIGHTS, BIAS])
     return {
         "source": name,
         "is_endoscopy": bool(truth[0]),
-        "images": int(kept.sum()),
+        "images": int(is_held_out.sum()),
         "errors": int(((probability > 0.5) != truth).sum()),
         "min_probability": float(np.where(truth, probability, 1 - probability).min()),
         "errors_shipped": int(((shipped > 0.5) != truth).sum()),

@@ -79,12 +79,12 @@ def attempt(method: str, sweep: SweepConfig, stills: Path | None = None) -> Base
 def _attempt(method: str, sweep: SweepConfig, stills: Path | None) -> BaselineMosaic:
     frames = simulate_sweep(sweep, stills).frames
     before, wall, cpu = peak_mib(), time.perf_counter(), time.process_time()
-    found = _METHODS[method](frames)
+    outcome = _METHODS[method](frames)
     return BaselineMosaic(
         wall_s=time.perf_counter() - wall,
         cpu_s=time.process_time() - cpu,
         peak_mib=peak_mib() - before,
-        **found,
+        **outcome,
     )
 
 
@@ -156,12 +156,12 @@ def _run_stitcher(frames: list[ImageU8]) -> _Found:
     images = [cv2.cvtColor(frames[i], cv2.COLOR_RGB2BGR) for i in given]
     try:
         status, mosaic = stitcher.stitch(images)
-        kept = [int(i) for i in stitcher.component()]
+        used = [int(i) for i in stitcher.component()]
         cameras = stitcher.cameras()
     except cv2.error:
-        status, mosaic, kept, cameras = -1, None, [], []
+        status, mosaic, used, cameras = -1, None, [], []
     placed = {
-        given[i]: np.asarray(camera.R, np.float64) for i, camera in zip(kept, cameras, strict=False)
+        given[i]: np.asarray(camera.R, np.float64) for i, camera in zip(used, cameras, strict=False)
     }
     if status != cv2.Stitcher_OK or mosaic is None:
         return {"placed": {}, "given": given, "pixels": None}

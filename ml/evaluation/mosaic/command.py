@@ -193,24 +193,24 @@ def frames_markdown(scores: FrameScores) -> str:
         f"{scores['components']} mosaic(s), model {scores['model']}, {scores['width_px']} x "
         f"{scores['height_px']} px.",
         "",
-        *(f"- {name}: mean NCC {_by_distance(found)}" for name, found in scores["ncc"].items()),
+        *(f"- {name}: mean NCC {_by_distance(values)}" for name, values in scores["ncc"].items()),
     ]
     if "reference_px" in scores:
         cells = ", ".join(f"{px} at {d}" for d, px in scores["reference_px"].items())
         lines += ["", f"Median corner distance to the given reference, px: {cells}."]
     if "backward_px" in scores:
         lines += ["", "Median distance between forward and backward run, px:"]
-        for what, found in scores["backward_px"].items():
-            lines.append(f"- {what}: " + ", ".join(f"{px} at {d}" for d, px in found.items()))
+        for what, values in scores["backward_px"].items():
+            lines.append(f"- {what}: " + ", ".join(f"{px} at {d}" for d, px in values.items()))
     targets = target_lines(scores["ncc"], scores.get("backward_px", {}).get(IN_VIEW, {}))
     if targets:
         lines += ["", "Targets and results:", *targets]
     return "\n".join(lines) + "\n"
 
 
-def _by_distance(found: Mapping[str, float | None]) -> str:
+def _by_distance(values: Mapping[str, float | None]) -> str:
     """Text of the mean NCC at each distance, ``none`` where no two frames overlap."""
-    cells = [(d, found[str(d)]) for d in DISTANCES]
+    cells = [(d, values[str(d)]) for d in DISTANCES]
     return ", ".join(
         f"none at {d}" if value is None or np.isnan(value) else f"{value:.3f} at {d}"
         for d, value in cells
@@ -239,11 +239,15 @@ def _backward(
     corners = frame_corners((inside.shape[1], inside.shape[0]))
     scores: dict[str, dict[str, float]] = {}
     for bent, how in ((True, ""), (False, ", one homography a frame")):
-        own = placed_maps(forward, bent=bent)
-        other = {last - index: found for index, found in placed_maps(result, bent=bent).items()}
-        in_view = run_agreement(own, other, view_points(inside), inside=inside)
+        forward_maps = placed_maps(forward, bent=bent)
+        backward_maps = {
+            last - index: maps for index, maps in placed_maps(result, bent=bent).items()
+        }
+        in_view = run_agreement(forward_maps, backward_maps, view_points(inside), inside=inside)
         scores |= {f"{IN_VIEW}{how}": in_view}
-        scores |= {f"at the frames' corners{how}": run_agreement(own, other, corners)}
+        scores |= {
+            f"at the frames' corners{how}": run_agreement(forward_maps, backward_maps, corners)
+        }
     return scores
 
 

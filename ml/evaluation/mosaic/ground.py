@@ -80,10 +80,10 @@ class Tissue:
         middle = np.array([(width - 1) / 2, (height - 1) / 2])
         flat = transform_points(H_picture_from_frame, xy)
         below = _below(H_picture_from_frame, size_px) - middle
-        found = flat
+        xy_ground = flat
         for _ in range(NEARING_STEPS):
-            found = flat + (1 / self._depth_at(found) - 1)[:, None] * below
-        return np.asarray(found, np.float64)
+            xy_ground = flat + (1 / self._depth_at(xy_ground) - 1)[:, None] * below
+        return np.asarray(xy_ground, np.float64)
 
     def _depth_at(self, xy: ArrayF64) -> ArrayF64:
         """(P,) bilinear depth; the border is repeated."""

@@ -48,8 +48,8 @@ def sift_pairs(frames: Mapping[int, ImageU8]) -> Pairwise:
     """Motion between two frames matched directly by SIFT."""
 
     def between(a: int, b: int) -> npt.NDArray[Any] | None:
-        found = sift_chain([frames[a], frames[b]])
-        return found.get(1)
+        chain = sift_chain([frames[a], frames[b]])
+        return chain.get(1)
 
     return between
 
@@ -87,8 +87,10 @@ def ncc_table(
             matrix = between(f, f + distance)
             if matrix is not None:
                 values.append(_ncc(images[f], images[f + distance], matrix, inside))
-        kept = [v for v in values if v is not None]
-        scores[str(distance)] = round(float(np.mean(kept)), 4) if kept else float("nan")
+        known_values = [v for v in values if v is not None]
+        scores[str(distance)] = (
+            round(float(np.mean(known_values)), 4) if known_values else float("nan")
+        )
     return scores
 
 
@@ -150,8 +152,8 @@ def inner_view(mask: npt.NDArray[Any] | None, shape: tuple[int, ...]) -> ArrayBo
 def _ncc(a: ArrayF32, b: ArrayF32, a_from_b: npt.NDArray[Any], inside: ArrayBool) -> float | None:
     size = (a.shape[1], a.shape[0])
     warped = cv2.warpPerspective(b, a_from_b, size)
-    seen = cv2.warpPerspective(inside.astype(np.uint8), a_from_b, size, flags=cv2.INTER_NEAREST)
-    both = inside & seen.astype(np.bool_)
+    inside_b = cv2.warpPerspective(inside.astype(np.uint8), a_from_b, size, flags=cv2.INTER_NEAREST)
+    both = inside & inside_b.astype(np.bool_)
     if both.sum() < MIN_OVERLAP * inside.sum():
         return None
     x, y = a[both], warped[both]

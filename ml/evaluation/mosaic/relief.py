@@ -34,7 +34,7 @@ def pair_errors(
         By distance in frames, without distances at which no frames overlap.
     """
     grid = _grid(size_px)
-    found = {}
+    errors = {}
     for distance in DISTANCES:
         apart = []
         for first in sorted(placed):
@@ -42,17 +42,17 @@ def pair_errors(
             if other not in placed or first not in truth or other not in truth:
                 continue
             there = placed[other].to_frame(placed[first].to_plane(grid)[0][0])[0][0]
-            seen = _in_view(there, size_px)
-            if not seen.any():
+            in_view = _in_view(there, size_px)
+            if not in_view.any():
                 continue
             here, elsewhere = (
-                ground.seen(truth[index], xy[seen], size_px=size_px)
+                ground.seen(truth[index], xy[in_view], size_px=size_px)
                 for index, xy in ((first, grid), (other, there))
             )
             apart.append(float(np.linalg.norm(here - elsewhere, axis=1).mean()))
         if apart:
-            found[str(distance)] = round(float(np.mean(apart)), 3)
-    return found
+            errors[str(distance)] = round(float(np.mean(apart)), 3)
+    return errors
 
 
 def _grid(size_px: int) -> ArrayF64:

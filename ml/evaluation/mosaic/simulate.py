@@ -77,9 +77,9 @@ def simulate_sweep(config: SweepConfig, stills: Path | None = None) -> Simulated
     drift = 1 + config.exposure_drift * np.sin(np.linspace(0, 5 * np.pi, config.frames) + 0.4)
     frames = []
     for n, pose in enumerate(poses):
-        seen = _view(ground, pose, config).astype(np.float32)
-        seen = np.asarray(_faulty(seen, faults.get(n, ""), rng) * 1.15 * drift[n], np.float32)
-        shown = light_view(seen, light, highlights.glare(n, config.size_px))
+        view = _view(ground, pose, config).astype(np.float32)
+        view = np.asarray(_faulty(view, faults.get(n, ""), rng) * 1.15 * drift[n], np.float32)
+        shown = light_view(view, light, highlights.glare(n, config.size_px))
         if faults.get(n) in ("dark", "bright"):
             shown = shown * (0.06 if faults[n] == "dark" else 3.4) + (faults[n] == "bright") * 60
         noisy = shown * (light[..., None] > 0) + rng.normal(0, 1.5, shown.shape)
@@ -171,9 +171,9 @@ def _faults(rng: np.random.Generator, config: SweepConfig) -> dict[int, str]:
     return faults
 
 
-def _faulty(seen: ArrayF32, fault: str, rng: np.random.Generator) -> ArrayF32:
+def _faulty(view: ArrayF32, fault: str, rng: np.random.Generator) -> ArrayF32:
     """Apply a fault of the scene; faults of the light are applied later."""
-    side = seen.shape[0]
+    side = view.shape[0]
     if fault == "blurred":
         length = max(9, side // 20)
         kernel = np.zeros((length, length), np.float32)
@@ -182,23 +182,23 @@ def _faulty(seen: ArrayF32, fault: str, rng: np.random.Generator) -> ArrayF32:
             row = int(np.clip(length / 2 + at * np.sin(turn), 0, length - 1))
             column = int(np.clip(length / 2 + at * np.cos(turn), 0, length - 1))
             kernel[row, column] = 1
-        return np.asarray(cv2.filter2D(seen, -1, kernel / kernel.sum()), np.float32)
+        return np.asarray(cv2.filter2D(view, -1, kernel / kernel.sum()), np.float32)
     if fault == "smoke":
         cloud = rng.uniform(0, 1, (5, 5)).astype(np.float32)
         thick = 0.62 + 0.3 * cv2.resize(cloud, (side, side), interpolation=cv2.INTER_CUBIC)
         thick = np.clip(thick, 0, 0.95)[..., None]
-        return np.asarray(seen * (1 - thick) + 165 * thick, np.float32)
+        return np.asarray(view * (1 - thick) + 165 * thick, np.float32)
     if fault == "instrument":
-        return _instrument(seen, rng)
+        return _instrument(view, rng)
     if fault == "unrelated":
         noise = rng.uniform(20, 200, (side // 12, side // 12, 3)).astype(np.float32)
         return np.asarray(cv2.resize(noise, (side, side), interpolation=cv2.INTER_CUBIC))
-    return seen
+    return view
 
 
-def _instrument(seen: ArrayF32, rng: np.random.Generator) -> ArrayF32:
+def _instrument(view: ArrayF32, rng: np.random.Generator) -> ArrayF32:
     """Draw a metal shaft with a highlight across a third of the view."""
-    side = seen.shape[0]
+    side = view.shape[0]
     turn = rng.uniform(0, 2 * np.pi)
     y, x = np.mgrid[:side, :side].astype(np.float32) - side / 2
     along = x * np.cos(turn) + y * np.sin(turn)
@@ -206,4 +206,4 @@ def _instrument(seen: ArrayF32, rng: np.random.Generator) -> ArrayF32:
     inside = (np.abs(across) < 1) & (along > -0.3 * side)
     shine = 95 + 85 * np.clip(1 - across**2, 0, 1) + 40 * np.exp(-((across - 0.3) ** 2) / 0.01)
     metal = np.dstack([shine, shine * 1.01, shine * 1.03])
-    return np.asarray(np.where(inside[..., None], metal, seen), np.float32)
+    return np.asarray(np.where(inside[..., None], metal, view), np.float32)

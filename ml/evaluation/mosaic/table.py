@@ -109,12 +109,12 @@ def simulate_table(
         sweep = simulate_sweep(config, stills)
         for method in methods:
             progress(len(rows), len(names) * len(methods), f"{name} {method}")
-            found = attempt(method, config, stills)
-            scores = score_attempt(found, sweep, has_relief=bool(config.relief))
+            mosaic = attempt(method, config, stills)
+            scores = score_attempt(mosaic, sweep, has_relief=bool(config.relief))
             rows.append({"sweep": name, "method": method, **scores})
-            if pictures is not None and found.pixels is not None:
+            if pictures is not None and mosaic.pixels is not None:
                 pictures.mkdir(parents=True, exist_ok=True)
-                bgr = cv2.cvtColor(found.pixels, cv2.COLOR_RGB2BGR)
+                bgr = cv2.cvtColor(mosaic.pixels, cv2.COLOR_RGB2BGR)
                 small = min(1.0, 900 / max(bgr.shape[:2]))
                 bgr = cv2.resize(bgr, None, fx=small, fy=small, interpolation=cv2.INTER_AREA)
                 cv2.imwrite(str(pictures / f"{name}-{method}.jpg"), bgr)
@@ -122,54 +122,56 @@ def simulate_table(
 
 
 def score_attempt(
-    found: BaselineMosaic, sweep: SimulatedSweep, *, has_relief: bool = False
+    mosaic: BaselineMosaic, sweep: SimulatedSweep, *, has_relief: bool = False
 ) -> SweepScores:
     """Score a mosaic: corner errors, seams, faults and cost; with relief also NCC."""
     size = sweep.frames[0].shape[1]
-    usable = [i for i in found.given if i not in sweep.faults]
+    usable = [i for i in mosaic.given if i not in sweep.faults]
     scores: SweepScores = {
-        "given": len(found.given),
-        "registered": len(found.placed),
+        "given": len(mosaic.given),
+        "registered": len(mosaic.placed),
         "usable": len(usable),
-        "model": found.model,
-        "loops": found.loops,
-        "wall_s": round(found.wall_s, 1),
-        "cpu_s": round(found.cpu_s, 1),
-        "cpu_ms_a_frame": round(1e3 * found.cpu_s / max(len(found.given), 1)),
-        "peak_mib": round(found.peak_mib),
+        "model": mosaic.model,
+        "loops": mosaic.loops,
+        "wall_s": round(mosaic.wall_s, 1),
+        "cpu_s": round(mosaic.cpu_s, 1),
+        "cpu_ms_a_frame": round(1e3 * mosaic.cpu_s / max(len(mosaic.given), 1)),
+        "peak_mib": round(mosaic.peak_mib),
     }
-    common = sorted(set(found.placed) & set(usable))
+    common = sorted(set(mosaic.placed) & set(usable))
     if len(common) >= 2:
-        errors = corner_errors(found.placed, sweep.truth, common, size)
-        seen = middle_errors(found.placed, sweep.truth, common, size)
+        errors = corner_errors(mosaic.placed, sweep.truth, common, size)
+        middle = middle_errors(mosaic.placed, sweep.truth, common, size)
         scores["mean_px"] = round(float(errors.mean()), 2)
         scores["median_px"] = round(float(np.median(errors)), 2)
         scores["max_px"] = round(float(errors.max()), 2)
-        scores["middle_px"] = round(float(seen.mean()), 2)
+        scores["middle_px"] = round(float(middle.mean()), 2)
         bent, flat = (
-            pair_errors(_maps(found, common, size, meshes), sweep.truth, sweep.ground, size_px=size)
-            for meshes in (found.meshes, {})
+            pair_errors(
+                _maps(mosaic, common, size, meshes), sweep.truth, sweep.ground, size_px=size
+            )
+            for meshes in (mosaic.meshes, {})
         )
         scores |= {"pair_px": bent, "plane_px": flat}
-        if has_relief and found.dropped is not None:
-            scores["ncc"] = sweep_ncc(sweep.frames, found.placed, found.meshes, mask=sweep.mask)
-        if found.pixels is not None and found.dropped is not None and not has_relief:
-            scores["seam"] = round(seam_visibility(found, sweep), 3)
-    if sweep.faults and found.dropped is not None:
-        bad, dropped = set(sweep.faults), set(found.dropped)
+        if has_relief and mosaic.dropped is not None:
+            scores["ncc"] = sweep_ncc(sweep.frames, mosaic.placed, mosaic.meshes, mask=sweep.mask)
+        if mosaic.pixels is not None and mosaic.dropped is not None and not has_relief:
+            scores["seam"] = round(seam_visibility(mosaic, sweep), 3)
+    if sweep.faults and mosaic.dropped is not None:
+        bad, dropped = set(sweep.faults), set(mosaic.dropped)
         scores["fault_recall"] = round(len(bad & dropped) / len(bad), 3)
         scores["fault_precision"] = round(len(bad & dropped) / max(len(dropped), 1), 3)
-        named = Counter(f"{sweep.faults[i]} as {found.dropped.get(i, '?')}" for i in bad & dropped)
+        named = Counter(f"{sweep.faults[i]} as {mosaic.dropped.get(i, '?')}" for i in bad & dropped)
         scores["fault_reasons"] = dict(sorted(named.items()))
     return scores
 
 
 def _maps(
-    found: BaselineMosaic, common: Sequence[int], size: int, meshes: Mapping[int, ArrayF64]
+    mosaic: BaselineMosaic, common: Sequence[int], size: int, meshes: Mapping[int, ArrayF64]
 ) -> dict[int, FrameMaps]:
     """Maps of the frames by index, with the given meshes."""
     return {
-        i: FrameMaps(found.placed[i][None], meshes[i][None] if i in meshes else None, (size, size))
+        i: FrameMaps(mosaic.placed[i][None], meshes[i][None] if i in meshes else None, (size, size))
         for i in common
     }
 
@@ -181,11 +183,11 @@ def corner_errors(
 
     Source: Umeyama 1991, in the plane.
     """
-    own = _corners(placed, common, size)
+    estimated = _corners(placed, common, size)
     true = _corners(truth, common, size)
-    design = np.stack([own, np.ones_like(own)], axis=1)
+    design = np.stack([estimated, np.ones_like(estimated)], axis=1)
     (turn, shift), *_ = np.linalg.lstsq(design, true)
-    distance: ArrayF64 = np.abs(turn * own + shift - true)
+    distance: ArrayF64 = np.abs(turn * estimated + shift - true)
     result: ArrayF64 = distance.reshape(-1, 4).mean(axis=1)
     return result
 
@@ -195,11 +197,11 @@ def middle_errors(
 ) -> ArrayF64:
     """(N,) float64 mean corner errors in the plane of the middle frame, px, without any fit."""
     anchor = common[len(common) // 2]
-    own, true = (
+    estimated, true = (
         _corners({i: np.linalg.solve(plane[anchor], plane[i]) for i in common}, common, size)
         for plane in (placed, truth)
     )
-    distance: ArrayF64 = np.abs(own - true)
+    distance: ArrayF64 = np.abs(estimated - true)
     result: ArrayF64 = distance.reshape(-1, 4).mean(axis=1)
     return result
 
@@ -213,22 +215,24 @@ def _corners(
     return np.asarray(xy[:, 0] + 1j * xy[:, 1])
 
 
-def seam_visibility(found: BaselineMosaic, sweep: SimulatedSweep) -> float:
+def seam_visibility(result: BaselineMosaic, sweep: SimulatedSweep) -> float:
     """95th percentile of the gradient of mosaic minus picture, both smoothed by 2 px.
 
     It shows steps of brightness between frames, doubled vessels and errors of registration, in
     grey levels per px.
     """
-    if found.pixels is None:
+    if result.pixels is None:
         raise BadInputError("seam: expected a mosaic, got none")
-    anchor = sorted(set(found.placed) & set(sweep.truth))[len(found.placed) // 2]
-    mosaic_from_picture = found.placed[anchor] @ np.linalg.inv(sweep.truth[anchor])
-    height, width = found.pixels.shape[:2]
+    anchor = sorted(set(result.placed) & set(sweep.truth))[len(result.placed) // 2]
+    mosaic_from_picture = result.placed[anchor] @ np.linalg.inv(sweep.truth[anchor])
+    height, width = result.pixels.shape[:2]
     picture = cv2.warpPerspective(sweep.ground.picture, mosaic_from_picture, (width, height))
-    seen = cv2.erode((found.pixels.max(axis=2) > 0).astype(np.uint8), np.ones((15, 15), np.uint8))
-    inside = seen > 0
+    covered = cv2.erode(
+        (result.pixels.max(axis=2) > 0).astype(np.uint8), np.ones((15, 15), np.uint8)
+    )
+    inside = covered > 0
     planes = []
-    for rgb in (found.pixels, picture):
+    for rgb in (result.pixels, picture):
         grey = cv2.GaussianBlur(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY).astype(np.float32), (0, 0), 2)
         planes.append(grey * float(100 / max(grey[inside].mean(), 1)))
     difference = planes[0] - planes[1]

@@ -38,10 +38,10 @@ def _cells(results: Mapping[str, float | None], targets: Mapping[str, float], *,
     """Cells of one target; ``sign`` is 1 for a least and -1 for a largest value."""
     cells = []
     for distance, target in targets.items():
-        found = results.get(distance)
-        if found is None or math.isnan(target) or math.isnan(found):
+        score = results.get(distance)
+        if score is None or math.isnan(target) or math.isnan(score):
             continue
-        is_met = sign * found >= sign * target
+        is_met = sign * score >= sign * target
         verdict = "met" if is_met else "not met"
-        cells.append(f"{target:.3f} at {distance}, {verdict} with {found:.3f}")
+        cells.append(f"{target:.3f} at {distance}, {verdict} with {score:.3f}")
     return "; ".join(cells)

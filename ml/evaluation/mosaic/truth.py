@@ -104,15 +104,15 @@ def reference_agreement(
             other = np.eye(3)
             for step in steps:
                 other = other @ reference[step]
-            own = np.linalg.solve(placed[first], placed[first + distance])
-            errors.append(_corner_error(own, other, corners))
+            motion = np.linalg.solve(placed[first], placed[first + distance])
+            errors.append(_corner_error(motion, other, corners))
         scores[str(distance)] = round(float(np.median(errors)), 3) if errors else float("nan")
     return scores
 
 
 def run_agreement(
-    own: Mapping[int, FrameMaps],
-    other: Mapping[int, FrameMaps],
+    maps_a: Mapping[int, FrameMaps],
+    maps_b: Mapping[int, FrameMaps],
     points: ArrayF64,
     *,
     inside: ArrayBool | None = None,
@@ -120,21 +120,23 @@ def run_agreement(
     """Median distance in px between two runs' motions of points, by distance in frames.
 
     Args:
-        own, other: frame index -> its map to any plane, the same frames under the same indices.
+        maps_a, maps_b: frame index -> its map to any plane, the same frames under the same indices.
         points: (P, 2) frame px, the same of every frame.
-        inside: (H, W) view; points that ``own`` moves out of it are left out. None for no mask.
+        inside: (H, W) view; points that ``maps_a`` moves out of it are left out. None for no mask.
     """
     scores = {}
     for distance in AGREEMENT_DISTANCES:
         errors = []
-        for i in sorted(own):
-            if any(k not in own or k not in other for k in (i, i + distance)):
+        for i in sorted(maps_a):
+            if any(k not in maps_a or k not in maps_b for k in (i, i + distance)):
                 continue
-            one = _moved(own[i], own[i + distance], points)
-            two = _moved(other[i], other[i + distance], points)
-            seen = np.ones(len(one), np.bool_) if inside is None else _in_mask(inside, one)
-            if seen.any():
-                errors.append(_distance(one[seen], two[seen]))
+            moved_a = _moved(maps_a[i], maps_a[i + distance], points)
+            moved_b = _moved(maps_b[i], maps_b[i + distance], points)
+            in_view = (
+                np.ones(len(moved_a), np.bool_) if inside is None else _in_mask(inside, moved_a)
+            )
+            if in_view.any():
+                errors.append(_distance(moved_a[in_view], moved_b[in_view]))
         scores[str(distance)] = round(float(np.median(errors)), 3) if errors else float("nan")
     return scores
 
@@ -251,8 +253,8 @@ def _number(cell: str | None, where: str) -> float:
     return value
 
 
-def _corner_error(own: npt.NDArray[Any], other: npt.NDArray[Any], corners: ArrayF64) -> float:
-    return _distance(transform_points(own, corners), transform_points(other, corners))
+def _corner_error(motion: npt.NDArray[Any], other: npt.NDArray[Any], corners: ArrayF64) -> float:
+    return _distance(transform_points(motion, corners), transform_points(other, corners))
 
 
 def _moved(to: FrameMaps, of: FrameMaps, xy: ArrayF64) -> ArrayF64:

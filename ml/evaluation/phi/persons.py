@@ -102,8 +102,8 @@ def _astronaut() -> list[TurnedFace]:
             about = cv2.getRotationMatrix2D(middle, turn, side / (_FACE[2] - _FACE[0]))
             about[:, 2] = about[:, 2] + np.array(_FRAME) / 2 - np.array(middle)
             turned = cv2.warpAffine(picture, about, _FRAME, borderValue=(60, 60, 60))
-            seen = np.asarray(turned, np.uint8)
-            rows.append({"side_px": side, "turned_deg": turn, "found": len(face_boxes(seen))})
+            rgb = np.asarray(turned, np.uint8)
+            rows.append({"side_px": side, "turned_deg": turn, "found": len(face_boxes(rgb))})
     return rows
 
 
@@ -111,7 +111,7 @@ def _portraits() -> SmallPortraits:
     """Scores of a hundred enlarged faces of Labeled Faces in the Wild, and of non-faces."""
     from skimage.data import lfw_subset
 
-    found = [0, 0]
+    flagged = [0, 0]
     pictures = np.asarray(lfw_subset() * 255, np.uint8)
     half = len(pictures) // 2
     for at, grey in enumerate(pictures):
@@ -119,8 +119,13 @@ def _portraits() -> SmallPortraits:
         frame[100:200, 200:300] = cv2.resize(grey, (100, 100), interpolation=cv2.INTER_CUBIC)[
             ..., None
         ]
-        found[at >= half] += bool(face_boxes(frame))
-    return {"faces": half, "found": found[0], "no_faces": len(pictures) - half, "flagged": found[1]}
+        flagged[at >= half] += bool(face_boxes(frame))
+    return {
+        "faces": half,
+        "found": flagged[0],
+        "no_faces": len(pictures) - half,
+        "flagged": flagged[1],
+    }
 
 
 def _faceless(data: Path) -> FlaggedPictures:
@@ -139,8 +144,8 @@ def _outside(data: Path) -> list[OutsideFrames]:
     others = [_picture(name) for name in OTHERS]
     rows: list[OutsideFrames] = []
     for name, frames in videos.items():
-        found = outside_frames([*frames, *others])
-        put_in = [OTHERS[at - len(frames)] for at in found if at >= len(frames)]
+        outside = outside_frames([*frames, *others])
+        put_in = [OTHERS[at - len(frames)] for at in outside if at >= len(frames)]
         flagged = len(outside_frames(frames))
         rows.append(
             {"video": name, "frames": len(frames), "flagged": flagged, "found_of_put_in": put_in}

@@ -70,10 +70,10 @@ def without_text(image: ImageU8) -> ImageU8:
 
 def operations(data: Path) -> dict[str, list[ImageU8]]:
     """Stills of each laparoscopic operation in order of time, without text."""
-    found: dict[str, list[ImageU8]] = {}
+    stills: dict[str, list[ImageU8]] = {}
     for path in natural_sort((data / _STILLS).glob("*.jpg")):
-        found.setdefault(path.name[:5], []).append(without_text(read_still(path)))
-    return found
+        stills.setdefault(path.name[:5], []).append(without_text(read_still(path)))
+    return stills
 
 
 def frames_of(data: Path, name: str) -> list[ImageU8]:

@@ -58,8 +58,8 @@ class TextScores(TypedDict):
 
 def is_held(image: ImageU8) -> bool:
     """Return whether a picture contains identifying text."""
-    found = text_of_frames([image], Vocabulary(known=KNOWN))
-    return any(kind != "other" for _, kind, _ in found)
+    findings = text_of_frames([image], Vocabulary(known=KNOWN))
+    return any(kind != "other" for _, kind, _ in findings)
 
 
 def measure_text(

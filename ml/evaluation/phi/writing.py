@@ -83,7 +83,7 @@ def overlay(ground: ImageU8, line: str, how: Writing, rng: np.random.Generator) 
     ink = _turned(_ink(line, how.height_px, rng), float(rng.uniform(*how.turns_deg)))
     height, width = ink.shape
     room = (image.shape[1] - width, image.shape[0] - height)
-    x, y = (int(rng.integers(0, max(1, most))) for most in room)
+    x, y = (int(rng.integers(0, max(1, max_offset))) for max_offset in room)
     place = image[y : y + height, x : x + width]
     ink = ink[: place.shape[0], : place.shape[1], None]
     under = float(place.mean())

@@ -133,23 +133,25 @@ def run(args: argparse.Namespace, progress: Progress) -> ArrangementResult:
     pairs: list[ScoredTask] = []
 
     def scored(sets: Sequence[SuiteSet], *, with_pairs: bool = False) -> list[ScoredTask]:
-        found = []
-        for one in sets:
-            graphs = set_graphs(one, base, args.cache, progress)
+        set_tasks = []
+        for suite_set in sets:
+            graphs = set_graphs(suite_set, base, args.cache, progress)
             mean = _vectors(base, graphs)
-            own = {
+            run_vectors = {
                 name: [_vectors(encoder, graphs) for encoder in runs]
                 for name, runs in encoders.items()
             }
-            found += [task_gains(one, task, mean, own, config) for task in one.tasks]
+            set_tasks += [
+                task_gains(suite_set, task, mean, run_vectors, config) for task in suite_set.tasks
+            ]
             if with_pairs:
-                for task in one.tasks:
+                for task in suite_set.tasks:
                     shares = {
                         name: [pair_shares(task, encoder, graphs) for encoder in runs]
                         for name, runs in encoders.items()
                     }
-                    pairs.append(pair_gains(one, task, shares, config))
-        return found
+                    pairs.append(pair_gains(suite_set, task, shares, config))
+        return set_tasks
 
     entry = SetConfig(name=VALIDATION, kind="collages", path=VALIDATION, rearranged=1)
     training = ArrangementConfig()
@@ -158,12 +160,12 @@ def run(args: argparse.Namespace, progress: Progress) -> ArrangementResult:
     tasks = scored(read_sets(config, data, progress), with_pairs=True)
     result: ArrangementResult = {
         "encoder": f"{base.name} {base.version}",
-        "seeds": {name: len(own) for name, own in encoders.items()},
+        "seeds": {name: len(run_vectors) for name, run_vectors in encoders.items()},
         "weights": {
-            name: [one.config.network.context_weight for one in own]
-            for name, own in encoders.items()
+            name: [encoder.config.network.context_weight for encoder in run_vectors]
+            for name, run_vectors in encoders.items()
         },
-        "tasks": [one.task for one in tasks],
+        "tasks": [scored_task.task for scored_task in tasks],
         "overall": gains_over_sets(tasks),
         "pairs": [pair.task for pair in pairs],
         "overall_pairs": gains_over_sets(pairs),
@@ -244,12 +246,12 @@ def read_runs(folder: Path) -> dict[str, list[RoiEncoder]]:
     Raises:
         BadInputError: there is none.
     """
-    found: dict[str, list[RoiEncoder]] = defaultdict(list)
+    runs: dict[str, list[RoiEncoder]] = defaultdict(list)
     for path in sorted(folder.glob(f"*{SEED_MARK}*.safetensors")):
-        found[path.stem.rpartition(SEED_MARK)[0]].append(load_graph_encoder(str(path)))
-    if not found:
+        runs[path.stem.rpartition(SEED_MARK)[0]].append(load_graph_encoder(str(path)))
+    if not runs:
         raise BadInputError(f"{folder.name}: no ARCHITECTURE{SEED_MARK}SEED.safetensors in it")
-    return dict(found)
+    return dict(runs)
 
 
 def _vectors(encoder: RoiEncoder, graphs: Sequence[RoiGraph]) -> ArrayF32:
@@ -273,8 +275,10 @@ def task_gains(
     def precisions(vectors: ArrayF32) -> ArrayF64:
         return query_precisions(task, vectors, vectors, config.k)
 
-    own = {name: [precisions(one) for one in runs] for name, runs in run_vectors.items()}
-    return _gains_of(suite_set, task, precisions(mean_vectors), own, config)
+    run_precisions = {
+        name: [precisions(vectors) for vectors in runs] for name, runs in run_vectors.items()
+    }
+    return _gains_of(suite_set, task, precisions(mean_vectors), run_precisions, config)
 
 
 def pair_gains(
@@ -289,9 +293,9 @@ def pair_gains(
         shares: (Q,) by architecture, one for each run, see ``pair_shares``.
     """
     half = np.full(len(task.queries), 0.5)
-    found = _gains_of(suite_set, task, half, shares, config)
-    found.task["chance"] = 0.5
-    return found
+    scored = _gains_of(suite_set, task, half, shares, config)
+    scored.task["chance"] = 0.5
+    return scored
 
 
 def pair_shares(task: Task, encoder: RoiEncoder, graphs: Sequence[RoiGraph]) -> ArrayF64:
@@ -315,12 +319,12 @@ def pair_shares(task: Task, encoder: RoiEncoder, graphs: Sequence[RoiGraph]) -> 
 
     shares = []
     for query in task.queries:
-        own = encoder.embed_graph(graphs[query.item])
+        query_vector = encoder.embed_graph(graphs[query.item])
         wins = []
         for item in query.gallery[query.relevant].tolist():
             region, copies = region_and_copies(item)
-            near = np.linalg.norm(own - region)
-            far = np.linalg.norm(own - copies, axis=1)
+            near = np.linalg.norm(query_vector - region)
+            far = np.linalg.norm(query_vector - copies, axis=1)
             equal = np.isclose(far, near, rtol=0, atol=ROUNDING)
             wins.append(np.mean(np.where(equal, 0.5, far > near)))
         shares.append(float(np.mean(wins)))
@@ -338,7 +342,8 @@ def _gains_of(
     labels = [query.label for query in task.queries]
     groups = [query.group for query in task.queries]
     gains = {
-        name: np.asarray(np.mean(own, axis=0) - mean, np.float64) for name, own in runs.items()
+        name: np.asarray(np.mean(precisions_of_runs, axis=0) - mean, np.float64)
+        for name, precisions_of_runs in runs.items()
     }
     draws = {
         name: macro_bootstrap(gain, labels, groups, repeats=config.bootstrap, seed=config.seed)
@@ -363,28 +368,28 @@ def _gains_of(
     return ScoredTask(about, gains, draws)
 
 
-def gains_over_sets(found: Sequence[ScoredTask]) -> dict[str, Gain]:
+def gains_over_sets(tasks: Sequence[ScoredTask]) -> dict[str, Gain]:
     """Mean over the sets of the means over their tasks; sets are resampled independently."""
     by_set: dict[str, list[ScoredTask]] = defaultdict(list)
-    for one in found:
-        by_set[one.task["set"]].append(one)
+    for scored in tasks:
+        by_set[scored.task["set"]].append(scored)
     result: dict[str, Gain] = {}
-    for name in found[0].gains:
+    for name in tasks[0].gains:
         means = [
             np.mean(
                 [
-                    [one.task["architectures"][name][key] for key in ("score", "gain")]
-                    for one in own
+                    [scored.task["architectures"][name][key] for key in ("score", "gain")]
+                    for scored in tasks_of_set
                 ],
                 axis=0,
             )
-            for own in by_set.values()
+            for tasks_of_set in by_set.values()
         ]
         rng = np.random.default_rng(0)
         # The order of the draws is the same for tasks of a set, and another for each set.
         drawn = [
-            rng.permutation(np.mean([one.draws[name] for one in own], axis=0))
-            for own in by_set.values()
+            rng.permutation(np.mean([scored.draws[name] for scored in tasks_of_set], axis=0))
+            for tasks_of_set in by_set.values()
         ]
         score, gain = np.mean(means, axis=0).tolist()
         result[name] = {

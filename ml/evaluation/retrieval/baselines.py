@@ -21,7 +21,7 @@ def hsv_histogram(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
     return np.asarray(np.sqrt(counts / max(counts.sum(), 1.0)), np.float32)
 
 
-def root_sift(pixels: ImageU8, mask: ImageU8, *, contrast: float, most: int = 0) -> ArrayF32:
+def root_sift(pixels: ImageU8, mask: ImageU8, *, contrast: float, max_count: int = 0) -> ArrayF32:
     """RootSIFT descriptors of an image, (N, 128) float32, N possibly 0.
 
     Args:
@@ -29,11 +29,13 @@ def root_sift(pixels: ImageU8, mask: ImageU8, *, contrast: float, most: int = 0)
     Source: Arandjelovic and Zisserman 2012.
     """
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
-    sift = cv2.SIFT_create(nfeatures=most, contrastThreshold=contrast)  # type: ignore[attr-defined]
-    _, found = sift.detectAndCompute(grey, mask)
-    if found is None:
+    sift = cv2.SIFT_create(nfeatures=max_count, contrastThreshold=contrast)  # type: ignore[attr-defined]
+    _, descriptors = sift.detectAndCompute(grey, mask)
+    if descriptors is None:
         return np.zeros((0, 128), np.float32)
-    return np.sqrt(found / np.maximum(found.sum(axis=1, keepdims=True), 1.0)).astype(np.float32)
+    return np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1.0)).astype(
+        np.float32
+    )
 
 
 def visual_words(descriptors: ArrayF32, *, count: int, seed: int) -> ArrayF32:

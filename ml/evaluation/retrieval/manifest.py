@@ -85,11 +85,13 @@ def grouped(
     """
     records = tuple(records)
     coarse = {label: name for name, labels in groups.items() for label in labels}
-    found = {record.label for record in records}
-    for label in sorted(found - set(coarse)):
+    known_labels = {record.label for record in records}
+    for label in sorted(known_labels - set(coarse)):
         raise BadInputError(f"groups: label {label!r} is in no group")
-    for label in sorted(set(coarse) - found):
-        raise BadInputError(f"groups: no region has label {label!r}; there are: {sorted(found)}")
+    for label in sorted(set(coarse) - known_labels):
+        raise BadInputError(
+            f"groups: no region has label {label!r}; there are: {sorted(known_labels)}"
+        )
     return tuple(replace(record, label=coarse[record.label]) for record in records)
 
 

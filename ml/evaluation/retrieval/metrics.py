@@ -50,8 +50,8 @@ def precision_at_k(relevant: ArrayBool, *, k: int) -> float:
 def majority_vote(labels: Sequence[str]) -> str:
     """Most common label; of equally common ones the label of the nearest result."""
     counts = Counter(labels)
-    most = max(counts.values())
-    return next(label for label in labels if counts[label] == most)
+    max_count = max(counts.values())
+    return next(label for label in labels if counts[label] == max_count)
 
 
 def bootstrap_interval(
@@ -112,9 +112,9 @@ def macro_bootstrap(
     np.add.at(sums, (index, kind), values)
     np.add.at(counts, (index, kind), 1)
     draws = np.random.default_rng(seed).integers(len(names), size=(repeats, len(names)))
-    total, seen = sums[draws].sum(axis=1), counts[draws].sum(axis=1)
-    means = np.divide(total, seen, out=np.zeros_like(total), where=seen > 0)
-    return np.asarray(means.sum(axis=1) / (seen > 0).sum(axis=1), np.float64)
+    total, draw_count = sums[draws].sum(axis=1), counts[draws].sum(axis=1)
+    means = np.divide(total, draw_count, out=np.zeros_like(total), where=draw_count > 0)
+    return np.asarray(means.sum(axis=1) / (draw_count > 0).sum(axis=1), np.float64)
 
 
 def _precision_sum(relevant: npt.NDArray[np.bool_]) -> float:

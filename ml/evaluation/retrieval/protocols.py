@@ -73,7 +73,7 @@ def _scores(
 ) -> QueryScores:
     labels = np.array([record.label for record in records])
     rows: list[tuple[float, ...]] = []
-    kept: list[int] = []
+    used: list[int] = []
     for query, gallery in pairs:
         relevant = labels[gallery] == labels[query]
         if not relevant.any():
@@ -86,7 +86,7 @@ def _scores(
         precision = precision_at_k(ranked, k=options.vote_k)
         vote_right = float(majority_vote(top.tolist()) == labels[query])
         rows.append((ap, ap_long, by_hits, precision, vote_right))
-        kept.append(int(query))
+        used.append(int(query))
     if not rows:
         raise BadInputError(
             "no query has a relevant region of another patient, so there is nothing to score"
@@ -98,6 +98,6 @@ def _scores(
         ap_by_hits=table[:, 2],
         precision=table[:, 3],
         vote_right=table[:, 4],
-        labels=tuple(records[i].label for i in kept),
-        patients=tuple(records[i].patient for i in kept),
+        labels=tuple(records[i].label for i in used),
+        patients=tuple(records[i].patient for i in used),
     )

@@ -131,9 +131,9 @@ def run(args: argparse.Namespace, progress: Progress) -> TissueReport:
 def describe(result: TissueReport) -> str:
     """Markdown table of the scores."""
     rows: list[list[str | float | None]] = [
-        [question, name, str(one["slides"]), one["first"], one["precision"], one["ap"]]
+        [question, name, str(scores["slides"]), scores["first"], scores["precision"], scores["ap"]]
         for question, methods in result["scores"].items()
-        for name, one in methods.items()
+        for name, scores in methods.items()
     ]
     heads = ["Question", "By", "Slides", "First is right", f"Precision@{K}", f"AP@{K}"]
     return markdown_table(heads, rows)
@@ -142,20 +142,20 @@ def describe(result: TissueReport) -> str:
 def organ_queries(data: Path, method: _Method, progress: Progress) -> list[_Query]:
     """Queries by the mean of each patient's regions, among those of all others."""
     tiles = [tile for tile in read_tiles(data / INDEX, WHERE) if tile.label]
-    found: list[ArrayF32] = []
+    rows: list[ArrayF32] = []
     for done, tile in enumerate(tiles, 1):
         with open_slide(tile.path) as slide:
-            found.append(method.region(slide, None))
+            rows.append(method.region(slide, None))
         progress(done, len(tiles), f"{method.name}: regions of organs")
-    vectors = np.stack(found)
+    vectors = np.stack(rows)
     patients = np.array([tile.patient for tile in tiles])
     labels = np.array([tile.label for tile in tiles])
     queries = []
     for patient in np.unique(patients):
-        own = patients == patient
-        right = labels[~own] == labels[own][0]
+        is_query = patients == patient
+        right = labels[~is_query] == labels[is_query][0]
         if right.any():
-            queries.append(_Query(mean_vector(vectors[own]), vectors[~own], right))
+            queries.append(_Query(mean_vector(vectors[is_query]), vectors[~is_query], right))
     return queries
 
 
@@ -231,15 +231,15 @@ def _score(
 
 
 def _embedded(method: _Method, slide: SlideImage, squares: Sequence[object]) -> ArrayF32:
-    found = []
+    vectors = []
     for square in squares:
         try:
-            found.append(method.region(slide, square))
+            vectors.append(method.region(slide, square))
         except EmptyRegionError:
             continue
-    if not found:
+    if not vectors:
         raise BadInputError("a slide holds no tissue to search among")
-    return np.stack(found)
+    return np.stack(vectors)
 
 
 def _by_encoder(encoder: RegionEncoder) -> _Method:

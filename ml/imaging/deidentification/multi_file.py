@@ -85,7 +85,7 @@ def _clean_series(
 ) -> None:
     member, clean_path, number = target.with_suffix(".member"), target.with_suffix(".dcm"), 0
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as out:
-        for entry in sorted(files, key=lambda one: one.filename):
+        for entry in sorted(files, key=lambda item: item.filename):
             if not _unpack_object(archive, entry, member):
                 continue
             try:

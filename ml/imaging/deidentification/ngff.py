@@ -79,7 +79,9 @@ def _with_levels(
     if levels == image.levels:
         return image
     cleaned.add_removed("images that are no levels")
-    datasets = [one for one in image.multiscale["datasets"] if str(one["path"]) in levels]
+    datasets = [
+        dataset for dataset in image.multiscale["datasets"] if str(dataset["path"]) in levels
+    ]
     return replace(image, levels=levels, multiscale={**image.multiscale, "datasets": datasets})
 
 
@@ -164,7 +166,7 @@ def _transforms(holder: JsonObject) -> JsonObject:
         return {}
     plain = [
         {
-            key: step[key] if key == "type" else [float(one) for one in step[key]]
+            key: step[key] if key == "type" else [float(value) for value in step[key]]
             for key in _TRANSFORM_KEYS
             if key in step
         }
@@ -178,7 +180,7 @@ def _allowed_settings(setting: Any) -> Any:
     """Allowed settings of a value, recursively."""
     if isinstance(setting, dict):
         return {key: _allowed_settings(value) for key, value in setting.items() if key in _SETTINGS}
-    return [_allowed_settings(one) for one in setting] if isinstance(setting, list) else setting
+    return [_allowed_settings(entry) for entry in setting] if isinstance(setting, list) else setting
 
 
 def _json(content: JsonObject) -> bytes:

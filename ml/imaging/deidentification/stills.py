@@ -118,7 +118,7 @@ def clean_webp(source: Path, target: Path, cleaned: DeidentificationResult) -> N
     for kind, body in _chunks(data[12:end]):
         if kind == b"ANMF":
             inner = _display_chunks(_chunks(body[_WEBP_FRAME_BYTES:]), cleaned)
-            framed = body[:_WEBP_FRAME_BYTES] + b"".join(_riff(*one) for one in inner)
+            framed = body[:_WEBP_FRAME_BYTES] + b"".join(_riff(*chunk) for chunk in inner)
             chunks.append((kind, framed))
         else:
             chunks += _display_chunks([(kind, body)], cleaned)
@@ -223,4 +223,4 @@ def _riff(kind: bytes, body: bytes) -> bytes:
 
 
 def _flagged(kind: bytes, body: bytes, flags: int) -> bytes:
-    return bytes(one & flags for one in body[:1]) + body[1:] if kind == b"VP8X" else body
+    return bytes(byte & flags for byte in body[:1]) + body[1:] if kind == b"VP8X" else body

@@ -61,7 +61,7 @@ def clean_tiff(path: Path, cleaned: DeidentificationResult) -> None:
         dropped = set()
         for page in pages:
             inner = list(tiff.inner(page))
-            for directory in (page, *(one for _, one in inner)):
+            for directory in (page, *(ifd for _, ifd in inner)):
                 if name := _secondary(tiff, directory, images):
                     _drop_pixels(tiff, directory, images.stored_at)
                     cleaned.add_removed(f"{name} image")

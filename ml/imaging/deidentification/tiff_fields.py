@@ -50,9 +50,9 @@ class WritableTiff(TiffReader):
             visited.add((tag == GPS, offset))
             if len(visited) > MAX_DIRECTORIES:
                 raise CorruptFileError("a TIFF directory leads to more others than any image has")
-            found = self.directory(offset)
-            pending += self._pointers(tag, found)
-            yield tag, found
+            ifd = self.directory(offset)
+            pending += self._pointers(tag, ifd)
+            yield tag, ifd
 
     def _pointers(self, tag: int, ifd: Ifd) -> list[tuple[int, int]]:
         """(tag, offset) of each directory that a directory points to.
@@ -60,15 +60,15 @@ class WritableTiff(TiffReader):
         Args:
             tag: Tag of the pointer to this directory, 0 in the main chain.
         """
-        found = list[tuple[int, int]]()
+        pointers = list[tuple[int, int]]()
         if tag and ifd.next_offset < self.size:  # readers cannot access anything beyond it
-            found.append((tag, ifd.next_offset))
+            pointers.append((tag, ifd.next_offset))
         for field in ifd.listed:
             if field.tag in _POINTERS and field.kind in (_BYTE, *OFFSET_TYPES):
                 if field.count > MAX_DIRECTORIES:
                     raise CorruptFileError(f"TIFF tag {field.tag} leads to {field.count:,} places")
-                found += [(field.tag, int(at)) for at in self.numbers(field)]
-        return found
+                pointers += [(field.tag, int(at)) for at in self.numbers(field)]
+        return pointers
 
     def numbers(self, field: TiffField | None) -> list[float]:
         """Values of a field; [] without one."""

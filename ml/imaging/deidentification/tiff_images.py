@@ -46,7 +46,7 @@ def images_of(path: Path, cleaned: DeidentificationResult) -> TiffImages:
     check_claims(path)
     pages = read_directories(path)
     layout = layout_of(pages)
-    names = {one.offset: name for one, name in layout.others if name}
+    names = {directory.offset: name for directory, name in layout.others if name}
     if slide_vendor(path) not in (None, *NATIVE_VENDORS):
         names = {at: name for at, name in names.items() if name != "thumbnail"}
         macros = _scn_macro_pages(pages[0].description)
@@ -59,8 +59,8 @@ def images_of(path: Path, cleaned: DeidentificationResult) -> TiffImages:
         cleaned.add_left(f"pages of the size of the picture that are not shown ({hidden:,})")
     if layout.levels[0].is_tiled:
         shown += _copies(path, layout)
-    stored_at = np.unique(np.concatenate([one.offsets for one in shown]))
-    return TiffImages(frozenset(one.offset for one in shown), names, stored_at)
+    stored_at = np.unique(np.concatenate([directory.offsets for directory in shown]))
+    return TiffImages(frozenset(directory.offset for directory in shown), names, stored_at)
 
 
 def _scn_macro_pages(description: str) -> list[int]:
@@ -75,15 +75,17 @@ def _scn_macro_pages(description: str) -> list[int]:
         root = ElementTree.fromstring(text.encode(), forbid_dtd=True)
     except (ParseError, DefusedXmlException, ValueError):
         return []
-    found = []
+    page_numbers = []
     for collection in root.iterfind("{*}collection"):
         full_view = [collection.get("sizeX"), collection.get("sizeY"), "0", "0"]
         for image in collection.iterfind("{*}image"):
             views = image.iterfind("{*}view")
             names = ("sizeX", "sizeY", "offsetX", "offsetY")
             if any([view.get(name) for name in names] == full_view for view in views):
-                found += [one.get("ifd", "") for one in image.iterfind("{*}pixels/{*}dimension")]
-    return [int(one) for one in found if one.isascii() and one.isdigit()]
+                page_numbers += [
+                    page.get("ifd", "") for page in image.iterfind("{*}pixels/{*}dimension")
+                ]
+    return [int(page) for page in page_numbers if page.isascii() and page.isdigit()]
 
 
 def _copies(path: Path, layout: TiffLayout) -> list[TiffDirectory]:
@@ -91,10 +93,14 @@ def _copies(path: Path, layout: TiffLayout) -> list[TiffDirectory]:
     with open_slide(path) as slide:
         sizes = {(level.width_px, level.height_px) for level in slide.stored}
         sizes |= {size[::-1] for size in sizes}  # of a slide that is shown turned
-        return [one for one in layout.levels[1:] if (one.width_px, one.height_px) in sizes] + [
-            one
-            for one, name in layout.others
-            if name in ("", "thumbnail") and _is_reduced_copy(slide, path, one)
+        return [
+            directory
+            for directory in layout.levels[1:]
+            if (directory.width_px, directory.height_px) in sizes
+        ] + [
+            directory
+            for directory, name in layout.others
+            if name in ("", "thumbnail") and _is_reduced_copy(slide, path, directory)
         ]
 
 
@@ -102,7 +108,7 @@ def _is_reduced_copy(slide: SlideImage, path: Path, directory: TiffDirectory) ->
     """Return whether a directory of a slide's file is a reduced copy, such as a thumbnail."""
     size = (directory.width_px, directory.height_px)
     first = (slide.stored[0].width_px, slide.stored[0].height_px)
-    finer = [one for one in slide.stored if one.width_px >= size[0]]
+    finer = [level for level in slide.stored if level.width_px >= size[0]]
     if not finer or not has_shape(size, first) or size[0] * size[1] > MAX_FULL_READ_PIXELS:
         return False
     try:

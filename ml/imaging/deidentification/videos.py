@@ -110,7 +110,7 @@ def _kinds(data: bytes, kind: bytes, depth: int = 0) -> list[bytes]:
         return [kind]
     if kind == b"meta" and data[4:8] != b"hdlr":
         data = data[4:]
-    found, at = list[bytes](), 0
+    kinds, at = list[bytes](), 0
     while at + 8 <= len(data):
         size, inner = struct.unpack_from(">I4s", data, at)
         if size < 8 or at + size > len(data):
@@ -118,12 +118,12 @@ def _kinds(data: bytes, kind: bytes, depth: int = 0) -> list[bytes]:
         body = data[at + 8 : at + size]
         at += size
         if inner in (b"meta", b"ilst", b"udta"):
-            found += _kinds(body, inner, depth + 1)
+            kinds += _kinds(body, inner, depth + 1)
         elif inner == b"hdlr":
-            found += [inner] if body[_NAME_AT:].strip(b"\0") else []
+            kinds += [inner] if body[_NAME_AT:].strip(b"\0") else []
         elif inner != b"free" or body.strip(b"\0"):
-            found.append(inner)
-    return [*found, kind] if data[at:].strip(b"\0") else found
+            kinds.append(inner)
+    return [*kinds, kind] if data[at:].strip(b"\0") else kinds
 
 
 def _clear_times(file: BinaryIO, box: IsoBox, cleaned: DeidentificationResult) -> None:

@@ -67,8 +67,8 @@ def clean_vms(path: Path, cleaned: DeidentificationResult, *, key: bytes) -> Mem
 
 def _new_name(field: str, ending: str) -> str:
     """New name of the file that a field names; "" for a file that is left out."""
-    if found := re.fullmatch(r"ImageFile(?:\((\d+(?:,\d+)*)\))?", field):
-        place = found[1].replace(",", "-") if found[1] else "0-0"
+    if match := re.fullmatch(r"ImageFile(?:\((\d+(?:,\d+)*)\))?", field):
+        place = match[1].replace(",", "-") if match[1] else "0-0"
         return f"image-{place}{ending}"
     name = _FILES.get(field, "")
     return name + ending if name == "map" else name

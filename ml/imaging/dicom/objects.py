@@ -147,10 +147,10 @@ class StoredObject:
         if not 0 <= end - start <= MAX_TILE_BYTES:
             raise CorruptFileError(f"frame {index + 1} of the DICOM object has {end - start} bytes")
         with self.path.open("rb") as file:
-            found = os.pread(file.fileno(), end - start, start)
-        if len(found) != end - start:
+            item = os.pread(file.fileno(), end - start, start)
+        if len(item) != end - start:
             raise CorruptFileError(f"the DICOM object is truncated: frame {index + 1} is missing")
-        return _item_contents(found) if self.is_coded else found
+        return _item_contents(item) if self.is_coded else item
 
     def pixel_pieces(self) -> Iterator[bytes]:
         """Bytes of the element of pixel data, including its tag, in pieces."""
@@ -177,13 +177,13 @@ class StoredObject:
             if not self.is_coded:
                 return self._plain(size)
             table, first = _offset_table(fd, self._at + self._head_bytes)
-            found = self._by_extended_table(fd, first, size) or self._by_table(fd, first, table)
-            if found is None:
-                found = self._by_walking(fd, first)
-        inside = (found.starts >= first) & (found.ends <= size) & (found.starts <= found.ends)
+            places = self._by_extended_table(fd, first, size) or self._by_table(fd, first, table)
+            if places is None:
+                places = self._by_walking(fd, first)
+        inside = (places.starts >= first) & (places.ends <= size) & (places.starts <= places.ends)
         if not bool(np.all(inside)):
             raise CorruptFileError(_BEYOND)
-        return found
+        return places
 
     def _plain(self, size: int) -> _Places:
         """Frames one after the other, all of one length."""

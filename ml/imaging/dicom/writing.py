@@ -91,18 +91,18 @@ def json_of(data: Dataset, address: Callable[[str], str]) -> JsonObject:
     """
     from pydicom.errors import BytesLengthException
 
-    found: JsonObject = {}
+    document: JsonObject = {}
     for tag in data.keys():  # noqa: SIM118 - the values are read one by one, each may be damaged
         try:
             element = data[tag]
             entry = element.to_json_dict(
-                bulk_data_element_handler=lambda one: address(_name_of(one)),
+                bulk_data_element_handler=lambda bulk_element: address(_name_of(bulk_element)),
                 bulk_data_threshold=INLINE_BYTES // 3 * 4,  # of base64
             )
-            found[f"{tag:08X}"] = _finite(entry)
+            document[f"{tag:08X}"] = _finite(entry)
         except (*_DAMAGED, BytesLengthException) as error:
             logger.warning("dicom: %s is left out of JSON: %s", tag, type(error).__name__)
-    return found
+    return document
 
 
 def _finite(value: Any) -> Any:

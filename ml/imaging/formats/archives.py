@@ -208,12 +208,12 @@ def _check_names(files: list[zipfile.ZipInfo]) -> None:
     """Reject names that occur twice, ignoring case, or as a file and a folder."""
     names = [tuple(part.casefold() for part in _parts(entry.filename)) for entry in files]
     folders = {name[:depth] for name in names for depth in range(1, len(name))}
-    seen: set[tuple[str, ...]] = set()
+    taken: set[tuple[str, ...]] = set()
     for name in names:
-        if name in seen or name in folders:
+        if name in taken or name in folders:
             shown = _shown("/".join(name))
             raise UnsupportedFormatError(f"the ZIP archive holds the same name twice: {shown}")
-        seen.add(name)
+        taken.add(name)
 
 
 def _parts(name: str) -> tuple[str, ...]:

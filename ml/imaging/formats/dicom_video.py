@@ -48,15 +48,15 @@ def fragments_of(path: Path) -> list[tuple[int, int]]:
         head = file.read(12)
         if len(head) < 12 or struct.unpack("<I", head[8:])[0] != UNDEFINED:
             raise CorruptFileError(_DAMAGED)
-        found, size = list[tuple[int, int]](), path.stat().st_size
+        fragments, size = list[tuple[int, int]](), path.stat().st_size
         while (item := fragment_bytes(file.read(8), damage=_DAMAGED)) is not None:
-            found.append((file.tell(), item))
+            fragments.append((file.tell(), item))
             if file.tell() + item > size:
                 raise CorruptFileError(_DAMAGED)
             file.seek(item, 1)
-    if len(found) < 2:  # the first says where frames begin
+    if len(fragments) < 2:  # the first says where frames begin
         raise CorruptFileError("the DICOM video holds no stream")
-    return found[1:]
+    return fragments[1:]
 
 
 def unwrap_video(path: Path, target: Path) -> Path:

@@ -54,19 +54,19 @@ def sets_in(folder: Path) -> list[FoundSet]:
     """
     paths = sorted(_files(folder))
     files = [path for path in paths if path.is_file()]
-    found = [FoundSet(path, tuple(sorted(_members(path)))) for path in paths if path.is_dir()]
+    sets = [FoundSet(path, tuple(sorted(_members(path)))) for path in paths if path.is_dir()]
     for main in (file for file in files if file.suffix.lower() in INDEXES):
         if main.suffix.lower() == ".mrxs":
             inner = main.with_suffix("")
-            found.append(_set_of_index(main, [file for file in files if inner in file.parents]))
+            sets.append(_set_of_index(main, [file for file in files if inner in file.parents]))
         else:
-            found.append(_set_of_index(main, _files_of_index(main)))
-    indexed = {file for one in found for file in one.files}
+            sets.append(_set_of_index(main, _files_of_index(main)))
+    indexed = {file for found_set in sets for file in found_set.files}
     series: dict[Path, list[Path]] = {}
     for file in files:
         if file.parent != folder and file not in indexed and is_dicom_slide(read_head(file)):
             series.setdefault(file.parent, []).append(file)
-    return found + [FoundSet(main, tuple(objects)) for main, objects in series.items()]
+    return sets + [FoundSet(main, tuple(objects)) for main, objects in series.items()]
 
 
 def _files(folder: Path, depth: int = 0) -> Iterator[Path]:

@@ -46,10 +46,10 @@ class _Bounded:
         self._parts_left -= 1
         if self.is_spent:
             raise TooLargeError("the DICOM object has more attributes than any slide")
-        found = self._file.read(size)
+        data = self._file.read(size)
         # a sequence of defined length is parsed only on access: its items count here
-        self._parts_left -= found.count(ITEM)
-        return found
+        self._parts_left -= data.count(ITEM)
+        return data
 
     @property
     def is_spent(self) -> bool:
@@ -116,7 +116,7 @@ def iter_groups(
         if count > frames:
             raise _too_many_groups(frames)
         file.seek(at)
-        found = _group(file, is_implicit, encoding)
+        group = _group(file, is_implicit, encoding)
         if size == UNDEFINED:
             file.seek(-ITEM_HEAD.size, 1)
             is_complete = file.read(ITEM_HEAD.size) == ITEM_END_HEAD
@@ -124,7 +124,7 @@ def iter_groups(
             is_complete = file.tell() == at + ITEM_HEAD.size + size
         if not is_complete:  # pydicom takes the end of the file for the end of the item
             raise CorruptFileError(_DAMAGED)
-        yield found
+        yield group
     if file.tell() != end:
         raise CorruptFileError(_DAMAGED)
 
@@ -219,10 +219,10 @@ def _group(file: BinaryIO, is_implicit: bool, encoding: str | list[str]) -> Data
     from pydicom.filereader import read_sequence_item
 
     with _bounded(file, MAX_GROUP_BYTES) as bounded:
-        found = read_sequence_item(bounded, is_implicit, True, encoding)
-    if found is None:
+        group = read_sequence_item(bounded, is_implicit, True, encoding)
+    if group is None:
         raise CorruptFileError(_DAMAGED)
-    return found
+    return group
 
 
 def _too_many_groups(frames: int) -> CorruptFileError:

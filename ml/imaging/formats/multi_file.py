@@ -37,7 +37,7 @@ def unpack_set(path: Path, folder: Path, progress: Progress = no_progress) -> Pa
         CorruptFileError, TooLargeError: as ``ml.imaging.formats.archives.unpack``.
     """
     unpack(path, folder, progress)
-    files = sorted(found for found in folder.rglob("*") if found.is_file())
+    files = sorted(entry for entry in folder.rglob("*") if entry.is_file())
     indexes = [file for file in files if file.suffix.lower() in INDEXES]
     series = [file for file in files if is_dicom_slide(read_head(file))]
     if len(indexes) > 1 or (indexes and series) or len({file.parent for file in series}) > 1:

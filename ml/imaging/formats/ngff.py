@@ -102,7 +102,7 @@ def _find_image(store: ZarrStore) -> NgffImage:
             "the Zarr hierarchy holds no OME-NGFF image (it has no multiscales)"
         )
     multiscale = dict(attributes["multiscales"][0])
-    levels = tuple(str(one["path"]) for one in multiscale["datasets"])
+    levels = tuple(str(dataset["path"]) for dataset in multiscale["datasets"])
     if not 1 <= len(levels) <= _MAX_LEVELS or len(set(levels)) < len(levels):
         raise CorruptFileError("the metadata of the levels of the OME-Zarr image is damaged")
     array = read_array(store, _joined(path, levels[0]))
@@ -147,8 +147,8 @@ def attributes_of(store: ZarrStore, path: str) -> JsonObject:
     below = f"{path}/" if path else ""
     attributes = store.json(f"{below}.zattrs")
     if attributes is None:
-        found = (store.json(f"{below}zarr.json") or {}).get("attributes") or {}
-        attributes = found.get("ome") or {}
+        stored = (store.json(f"{below}zarr.json") or {}).get("attributes") or {}
+        attributes = stored.get("ome") or {}
     return dict(attributes)
 
 
@@ -166,7 +166,9 @@ def _axes(multiscale: JsonObject, count: int) -> str:
     if stated is None:
         axes = _OLD_AXES[-count:] if count == len(_OLD_AXES) else ""
     else:
-        axes = "".join(str(one["name"] if isinstance(one, dict) else one).lower() for one in stated)
+        axes = "".join(
+            str(axis["name"] if isinstance(axis, dict) else axis).lower() for axis in stated
+        )
     if len(axes) != count or not axes.endswith("yx") or not set(axes[:-2]) <= set("tcz"):
         raise UnsupportedFormatError(
             f"the OME-Zarr image has the axes {ascii(axes)[:30]}; expected t, c, z, y, x in this "
@@ -179,19 +181,19 @@ def _scale(multiscale: JsonObject, axes: str) -> dict[str, float]:
     """Microns per pixel along x and y, for axes whose unit is stated."""
     stated = multiscale.get("axes") or []
     units = {
-        str(one["name"]).lower(): _UM_PER_UNIT.get(str(one.get("unit")))
-        for one in stated
-        if isinstance(one, dict)
+        str(stated_axis["name"]).lower(): _UM_PER_UNIT.get(str(stated_axis.get("unit")))
+        for stated_axis in stated
+        if isinstance(stated_axis, dict)
     }
     factors = [1.0] * len(axes)
     steps = multiscale["datasets"][0].get("coordinateTransformations") or []
     for step in (*steps, *(multiscale.get("coordinateTransformations") or [])):
         if step.get("type") == "scale":
             factors = [a * float(b) for a, b in zip(factors, step["scale"], strict=True)]
-    found = {
+    um_per_axis = {
         axis: factor * (units.get(axis) or 0.0) for axis, factor in zip(axes, factors, strict=True)
     }
-    return {axis: um for axis, um in found.items() if 0 < um < math.inf}
+    return {axis: um for axis, um in um_per_axis.items() if 0 < um < math.inf}
 
 
 def _plane(omero: JsonObject, axes: str, shape: Sequence[int]) -> dict[str, int]:
@@ -213,9 +215,9 @@ def _channels(omero: JsonObject, axes: str, array: ZarrArray) -> tuple[NgffChann
     stated = omero.get("channels") or []
     if stated and len(stated) == count <= _MAX_CHANNELS:
         shown = [
-            NgffChannel(number, _color(one), *_window(one, full))
-            for number, one in enumerate(stated)
-            if one.get("active", True)
+            NgffChannel(number, _color(channel), *_window(channel, full))
+            for number, channel in enumerate(stated)
+            if channel.get("active", True)
         ]
         if shown:
             return tuple(shown)

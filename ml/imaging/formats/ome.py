@@ -62,8 +62,8 @@ def ome_images(description: str) -> tuple[OmeImage, ...]:
 
 def secondary_name(text: str) -> str:
     """Name of an image that is not the slide ("label", "macro", ...) at the start of a line."""
-    found = _NAMES.search(text)
-    return found[1].lower() if found else ""
+    match = _NAMES.search(text)
+    return match[1].lower() if match else ""
 
 
 def _image(image: Element, pixels: Element, *, is_only: bool) -> OmeImage:

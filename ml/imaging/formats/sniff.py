@@ -119,15 +119,15 @@ def is_dicom_slide(head: bytes) -> bool:
 
 def still_format(head: bytes) -> str:
     """libvips loader of a JPEG, PNG or WebP still, else ""."""
-    found = next((name for magic, name in _STILLS if head.startswith(magic)), "")
-    return found or ("webp" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else "")
+    name_of_magic = next((name for magic, name in _STILLS if head.startswith(magic)), "")
+    return name_of_magic or ("webp" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else "")
 
 
 def video_format(head: bytes) -> str:
     """FFmpeg's name of the container that a file's first bytes announce; "" if none."""
-    found = next((name for magic, name in _VIDEOS if head.startswith(magic)), "")
-    if found:
-        return found
+    name_of_magic = next((name for magic, name in _VIDEOS if head.startswith(magic)), "")
+    if name_of_magic:
+        return name_of_magic
     if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
         return "avi"
     if head[4:8] in _ISO_BOXES and not (head[4:8] == b"ftyp" and head[8:12] in _ISO_IMAGE_BRANDS):

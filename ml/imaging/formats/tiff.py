@@ -122,9 +122,12 @@ def read_directories(path: str | Path, limit: int | None = None) -> list[TiffDir
         pages = list(islice(reader.chain(), limit))
         if not pages:
             raise CorruptFileError("the TIFF file holds no image directory")
-        seen = {ifd.offset for ifd in pages}
+        known_offsets = {ifd.offset for ifd in pages}
         return [
-            replace(_image(reader, ifd, page), sub_ifds=tuple(_sub_ifds(reader, ifd, page, seen)))
+            replace(
+                _image(reader, ifd, page),
+                sub_ifds=tuple(_sub_ifds(reader, ifd, page, known_offsets)),
+            )
             for page, ifd in enumerate(pages)
         ]
 
@@ -162,13 +165,13 @@ def _check_complete(directory: TiffDirectory, file_size: int) -> None:
 
 
 def _sub_ifds(
-    reader: TiffReader, parent: Ifd, page: int, seen: set[int]
+    reader: TiffReader, parent: Ifd, page: int, known_offsets: set[int]
 ) -> Iterator[TiffDirectory]:
     """Directories that a page leads to, each read once."""
     offsets = reader.values(parent.fields.get(SUB_IFDS), MAX_DIRECTORIES)
     for number, offset in enumerate(map(int, offsets.tolist())):
-        if offset and offset not in seen:
-            note_directory(offset, seen)
+        if offset and offset not in known_offsets:
+            note_directory(offset, known_offsets)
             yield _image(reader, reader.directory(offset), page, number)
 
 
@@ -177,16 +180,16 @@ def _image(reader: TiffReader, ifd: Ifd, page: int, sub_ifd: int = -1) -> TiffDi
         return reader.values(ifd.fields.get(tag), limit)
 
     def number(tag: int, default: int) -> int:
-        found = values(tag, 1)
-        return int(found[0]) if len(found) and found.dtype.kind in "ui" else default
+        stored = values(tag, 1)
+        return int(stored[0]) if len(stored) and stored.dtype.kind in "ui" else default
 
     def stated(tag: int) -> list[float]:
-        found = map(float, values(tag, _MAX_SAMPLES).tolist())
-        return [value for value in found if math.isfinite(value)]
+        stored = map(float, values(tag, _MAX_SAMPLES).tolist())
+        return [value for value in stored if math.isfinite(value)]
 
     def resolution(tag: int) -> float | None:
-        found = values(tag, 1)
-        return float(found[0]) / float(found[1]) if len(found) >= 2 and found[1] else None
+        stored = values(tag, 1)
+        return float(stored[0]) / float(stored[1]) if len(stored) >= 2 and stored[1] else None
 
     is_tiled = TILE_OFFSETS in ifd.fields
     offsets = values(TILE_OFFSETS if is_tiled else STRIP_OFFSETS)

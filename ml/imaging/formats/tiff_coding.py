@@ -78,7 +78,7 @@ def require_readable(directory: TiffDirectory, *, by_openslide: bool) -> None:
     if directory.samples > 1:
         allowed = tuple(bits for bits in allowed if bits >= _BYTE)
     if len(set(directory.bits)) != 1 or directory.bits[0] not in allowed:
-        bits = " and ".join(str(one) for one in sorted(set(directory.bits)))
+        bits = " and ".join(str(depth) for depth in sorted(set(directory.bits)))
         kind = _SAMPLES.get(sample_format, "complex")
         raise UnsupportedFormatError(
             f"the TIFF file stores {kind} numbers of {bits} bits, which cannot be read; save it "

@@ -81,17 +81,17 @@ def is_tiff(head: bytes) -> bool:
     return head[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
-def note_directory(offset: int, seen: set[int]) -> None:
+def note_directory(offset: int, known_offsets: set[int]) -> None:
     """Add a directory to those seen.
 
     Raises:
         CorruptFileError: It was seen before, or there are more than ``MAX_DIRECTORIES``.
     """
-    if offset in seen:
+    if offset in known_offsets:
         raise CorruptFileError("the TIFF directories form a loop")
-    if len(seen) >= MAX_DIRECTORIES:
+    if len(known_offsets) >= MAX_DIRECTORIES:
         raise CorruptFileError(f"the TIFF file has more than {MAX_DIRECTORIES:,} directories")
-    seen.add(offset)
+    known_offsets.add(offset)
 
 
 class TiffReader:
@@ -124,12 +124,12 @@ class TiffReader:
 
     def chain(self) -> Iterator[Ifd]:
         """Directories of the main chain, in order."""
-        offset, seen = self.number(self.pointer_code, self.first_at), set[int]()
+        offset, known_offsets = self.number(self.pointer_code, self.first_at), set[int]()
         while offset:
-            note_directory(offset, seen)
-            found = self.directory(offset)
-            yield found
-            offset = found.next_offset
+            note_directory(offset, known_offsets)
+            ifd = self.directory(offset)
+            yield ifd
+            offset = ifd.next_offset
 
     def directory(self, offset: int) -> Ifd:
         """Read a directory.
@@ -149,8 +149,8 @@ class TiffReader:
         if self.is_ndpi:
             uppers = list(struct.unpack(f"<{count}I", self.read(next_at + 8, 4 * count)))
         listed = tuple(
-            self._field(start + number * entry.size, upper, found)
-            for number, upper, found in zip(
+            self._field(start + number * entry.size, upper, stored)
+            for number, upper, stored in zip(
                 range(1, count + 1),
                 uppers,
                 entry.iter_unpack(self.read(start, count * entry.size)),

@@ -60,7 +60,7 @@ def layout_of(pages: Sequence[TiffDirectory]) -> TiffLayout:
         CorruptFileError: no image has a width and a height.
     """
     images = ome_images(pages[0].description)
-    directories = [one for page in pages for one in (page, *page.sub_ifds) if _has_size(one)]
+    directories = [image for page in pages for image in (page, *page.sub_ifds) if _has_size(image)]
     if not directories:
         raise CorruptFileError("the TIFF file's first image has no width or height")
     names = {
@@ -69,15 +69,15 @@ def layout_of(pages: Sequence[TiffDirectory]) -> TiffLayout:
     }
     base = _largest(directories, names)
     levels = [base]
-    for one in _smaller(base, directories):
-        if names[one.offset] in ("", "thumbnail") and has_shape_of_level(one, base, levels[-1]):
-            levels.append(one)
+    for image in _smaller(base, directories):
+        if names[image.offset] in ("", "thumbnail") and has_shape_of_level(image, base, levels[-1]):
+            levels.append(image)
     planes = [
         directory
         for directory in directories
         if directory.sub_ifd < 0 and directory is not base and _is_plane(directory, base, names)
     ]
-    shown = {one.offset for one in (*levels, *planes)}
+    shown = {image.offset for image in (*levels, *planes)}
     return TiffLayout(
         tuple(levels),
         tuple(planes),
@@ -90,16 +90,16 @@ def layout_of(pages: Sequence[TiffDirectory]) -> TiffLayout:
     )
 
 
-def has_shape_of_level(one: TiffDirectory, base: TiffDirectory, finer: TiffDirectory) -> bool:
+def has_shape_of_level(directory: TiffDirectory, base: TiffDirectory, finer: TiffDirectory) -> bool:
     """Return whether a directory may be a level of ``base``: same samples, smaller, its shape."""
     return (
-        one.is_tiled
-        and one.width_px < finer.width_px
-        and one.height_px <= finer.height_px
-        and (one.samples, one.bits) == (base.samples, base.bits)
-        and not one.subfile & _MASK
-        and bool(one.counts.any())
-        and has_shape((one.width_px, one.height_px), (base.width_px, base.height_px))
+        directory.is_tiled
+        and directory.width_px < finer.width_px
+        and directory.height_px <= finer.height_px
+        and (directory.samples, directory.bits) == (base.samples, base.bits)
+        and not directory.subfile & _MASK
+        and bool(directory.counts.any())
+        and has_shape((directory.width_px, directory.height_px), (base.width_px, base.height_px))
     )
 
 
@@ -109,19 +109,21 @@ def has_shape(size: tuple[int, int], of: tuple[int, int]) -> bool:
     return abs(aspect - 1) <= _MAX_ASPECT_ERROR + _ROUNDED_PX / min(size)
 
 
-def _has_size(one: TiffDirectory) -> bool:
-    return one.width_px >= 1 and one.height_px >= 1
+def _has_size(directory: TiffDirectory) -> bool:
+    return directory.width_px >= 1 and directory.height_px >= 1
 
 
 def _largest(directories: Sequence[TiffDirectory], names: dict[int, str]) -> TiffDirectory:
     plain = [directory for directory in directories if not directory.subfile & (_REDUCED | _MASK)]
     tests = (
-        [one for one in plain if not names[one.offset]],
+        [image for image in plain if not names[image.offset]],
         [directory for directory in directories if not names[directory.offset]],
         directories,
     )
-    candidates = next(found for found in tests if found)
-    return max(candidates, key=lambda one: one.width_px * one.height_px)  # the first of equals
+    candidates = next(passing for passing in tests if passing)
+    return max(
+        candidates, key=lambda image: image.width_px * image.height_px
+    )  # the first of equals
 
 
 def _smaller(base: TiffDirectory, directories: Sequence[TiffDirectory]) -> Iterator[TiffDirectory]:
@@ -134,24 +136,24 @@ def _smaller(base: TiffDirectory, directories: Sequence[TiffDirectory]) -> Itera
     candidates = sub_ifds or [
         directory for directory in directories if directory.sub_ifd < 0 and directory is not base
     ]
-    yield from sorted(candidates, key=lambda one: -one.width_px)
+    yield from sorted(candidates, key=lambda image: -image.width_px)
 
 
-def _is_plane(one: TiffDirectory, base: TiffDirectory, names: dict[int, str]) -> bool:
+def _is_plane(directory: TiffDirectory, base: TiffDirectory, names: dict[int, str]) -> bool:
     return (
-        (one.width_px, one.height_px) == (base.width_px, base.height_px)
-        and not names[one.offset]
-        and not one.subfile & _MASK
+        (directory.width_px, directory.height_px) == (base.width_px, base.height_px)
+        and not names[directory.offset]
+        and not directory.subfile & _MASK
     )
 
 
-def _name(page: TiffDirectory, one: TiffDirectory, images: Sequence[OmeImage]) -> str:
+def _name(page: TiffDirectory, directory: TiffDirectory, images: Sequence[OmeImage]) -> str:
     """A directory's name ("label", "macro", ...), by the text of its page or by OME-XML, or ""."""
-    subfile = _APERIO_NAMES.get(one.subfile, "")
-    if subfile and one.description.startswith("Aperio"):
+    subfile = _APERIO_NAMES.get(directory.subfile, "")
+    if subfile and directory.description.startswith("Aperio"):
         return subfile
-    texts = [image.name for image in images if one.page in image.pages]
-    texts += [text.description for text in (one, page) if not (images and text.page == 0)]
+    texts = [image.name for image in images if directory.page in image.pages]
+    texts += [text.description for text in (directory, page) if not (images and text.page == 0)]
     return next((name for text in texts if (name := secondary_name(text))), "")
 
 

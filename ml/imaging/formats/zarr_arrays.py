@@ -92,20 +92,20 @@ def read_array(store: ZarrStore, path: str) -> ZarrArray:
         _require_readable(metadata)
         members = _Members(store)
         opened: Any = zarr.open_array(members, path=path, mode="r", zarr_format=version)  # type: ignore[arg-type]
-        found = _array(path, opened)
+        array = _array(path, opened)
     except _INVALID as error:
         raise CorruptFileError(_DAMAGED) from error
-    sizes = (*found.shape, *found.chunk)
-    if not 2 <= len(found.shape) <= 5 or not all(0 < size < 2**40 for size in sizes):
+    sizes = (*array.shape, *array.chunk)
+    if not 2 <= len(array.shape) <= 5 or not all(0 < size < 2**40 for size in sizes):
         raise CorruptFileError(_DAMAGED)
-    chunk_bytes = math.prod(found.chunk) * found.dtype.itemsize
+    chunk_bytes = math.prod(array.chunk) * array.dtype.itemsize
     if chunk_bytes > MAX_ZARR_CHUNK_BYTES:
         raise TooLargeError(
             f"the Zarr array has chunks of {chunk_bytes:,} bytes; the limit is "
             f"{MAX_ZARR_CHUNK_BYTES:,}"
         )
     members.chunk_bytes = chunk_bytes
-    return found
+    return array
 
 
 def read_chunk(array: ZarrArray, index: Sequence[int]) -> npt.NDArray[Any]:

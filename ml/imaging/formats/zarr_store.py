@@ -133,10 +133,10 @@ class ZarrStore:
             raise CorruptFileError("the ZIP archive is truncated or damaged")
         _, name_length, extra_length = _LOCAL_HEAD.unpack(head)
         file.seek(entry.header_offset + _LOCAL_HEAD.size + name_length + extra_length + start)
-        found: bytes = file.read(size)
-        if len(found) < size:
+        data: bytes = file.read(size)
+        if len(data) < size:
             raise CorruptFileError("the ZIP archive is truncated or damaged")
-        return found
+        return data
 
     def json(self, name: str) -> JsonObject | None:
         """Read a JSON member, None if there is none. Raises as ``read``."""
@@ -144,9 +144,9 @@ class ZarrStore:
         if data is None:
             return None
         try:
-            found = json.loads(data)
+            document = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise CorruptFileError(f"{name.rpartition('/')[2]} of the Zarr is damaged") from error
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise CorruptFileError(f"{name.rpartition('/')[2]} of the Zarr is damaged")
-        return found
+        return document

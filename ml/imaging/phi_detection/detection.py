@@ -60,14 +60,14 @@ def detect_in_slide(
     with open_slide(path) as slide:
         picture = slide.thumbnail(LONG_SIDE_PX)
     vocabulary = Vocabulary(search.known_words, search.ignored_words)
-    found: list[PixelFinding] = []
+    findings: list[PixelFinding] = []
     if search.text:
         progress(1, 2, "reading text")
         lines = text_of_frames([picture], vocabulary)
-        found += [_text_finding(line, kind, None) for line, kind, _ in lines]
+        findings += [_text_finding(line, kind, None) for line, kind, _ in lines]
     if search.faces:
-        found += [_face_finding(box, None) for box in face_boxes(picture)]
-    return _result([(one, picture) for one in found], Path(out_dir))
+        findings += [_face_finding(box, None) for box in face_boxes(picture)]
+    return _result([(finding, picture) for finding in findings], Path(out_dir))
 
 
 def detect_in_video(
@@ -150,19 +150,20 @@ def text_of_frames(
     return [
         place
         for place in places
-        if place[1] != "other" or not any(place[0].overlap(one) > 0 for one in identifying)
+        if place[1] != "other"
+        or not any(place[0].overlap(identifying_line) > 0 for identifying_line in identifying)
     ]
 
 
 def _frames(path: str, table: FrameTable, *, is_long: bool) -> list[Frame]:
     """Distinct frames, each with its seconds from the first."""
-    found: dict[int, ImageU8] = {}
+    images: dict[int, ImageU8] = {}
     indices = sorted(set(evenly(table, MAX_FRAMES)))
     for index, rgb in frames_near(path, table, indices, is_long=is_long):
-        if index not in found:
-            found[index] = reduce_to(rgb, FRAME_SIDE_PX)
+        if index not in images:
+            images[index] = reduce_to(rgb, FRAME_SIDE_PX)
     time_s = table.time_s
-    return [(float(time_s[index] - time_s[0]), rgb) for index, rgb in found.items()]
+    return [(float(time_s[index] - time_s[0]), rgb) for index, rgb in images.items()]
 
 
 def _text_finding(line: TextLine, kind: TextKind, at_s: float | None) -> PixelFinding:
@@ -178,7 +179,7 @@ def _result(shown: Sequence[tuple[PixelFinding, ImageU8]], folder: Path) -> Json
     shown = _interleaved_by_kind(shown)
     if shown:
         (folder / EVIDENCE_NAME).write_bytes(evidence(shown))
-    findings = tuple(one for one, _ in shown[:MAX_FINDINGS])
+    findings = tuple(finding for finding, _ in shown[:MAX_FINDINGS])
     return asdict(PixelInspection(findings, EVIDENCE_NAME if shown else None))
 
 
@@ -188,8 +189,8 @@ def _interleaved_by_kind(
     """Findings ordered as the first of each kind, then the second, and so on."""
     counts: Counter[str] = Counter()
     ranked = []
-    for one in shown:
-        kind = one[0].kind
-        ranked.append((counts[kind], _KINDS.index(kind), one))
+    for pair in shown:
+        kind = pair[0].kind
+        ranked.append((counts[kind], _KINDS.index(kind), pair))
         counts[kind] += 1
-    return [one for *_, one in sorted(ranked, key=lambda row: row[:2])]
+    return [pair for *_, pair in sorted(ranked, key=lambda row: row[:2])]

@@ -29,31 +29,36 @@ def evidence(pictures: Sequence[tuple[PixelFinding, ImageU8]]) -> bytes:
         pictures: findings, each with the picture (H, W, 3) that shows it; one or more.
     """
     first = pictures[0][1]
-    findings = [found for found, image in pictures if image is first]
+    findings = [finding for finding, image in pictures if image is first]
     parts = [_overview(first, findings)]
-    parts += [_place(image, found) for found, image in pictures[:MAX_PLACES] if found.width < 1]
+    parts += [
+        _place(image, finding) for finding, image in pictures[:MAX_PLACES] if finding.width < 1
+    ]
     widest = max(part.shape[1] for part in parts)
     rows = [np.pad(part, ((0, 8), (0, widest - part.shape[1]), (0, 0))) for part in parts]
     return encode_jpeg(np.vstack(rows), quality=80)
 
 
-def _overview(image: ImageU8, found: Sequence[PixelFinding]) -> ImageU8:
+def _overview(image: ImageU8, findings: Sequence[PixelFinding]) -> ImageU8:
     small = _scaled(image, min(WIDTH_PX / image.shape[1], _OVERVIEW_HEIGHT_PX / image.shape[0]))
     high, wide = small.shape[:2]
-    for one in found:
-        corner = (round(one.x * wide) - 2, round(one.y * high) - 2)
-        other = (round((one.x + one.width) * wide) + 2, round((one.y + one.height) * high) + 2)
+    for finding in findings:
+        corner = (round(finding.x * wide) - 2, round(finding.y * high) - 2)
+        other = (
+            round((finding.x + finding.width) * wide) + 2,
+            round((finding.y + finding.height) * high) + 2,
+        )
         cv2.rectangle(small, corner, other, _COLOR, 2)
     return small
 
 
-def _place(image: ImageU8, found: PixelFinding) -> ImageU8:
+def _place(image: ImageU8, finding: PixelFinding) -> ImageU8:
     high, wide = image.shape[:2]
-    margin = max(8.0, _MARGIN * found.height * high)
-    top = max(0, round(found.y * high - margin))
-    left = max(0, round(found.x * wide - margin))
-    bottom = round((found.y + found.height) * high + margin)
-    right = round((found.x + found.width) * wide + margin)
+    margin = max(8.0, _MARGIN * finding.height * high)
+    top = max(0, round(finding.y * high - margin))
+    left = max(0, round(finding.x * wide - margin))
+    bottom = round((finding.y + finding.height) * high + margin)
+    right = round((finding.x + finding.width) * wide + margin)
     cut = image[top : max(bottom, top + 1), left : max(right, left + 1)]
     return _scaled(
         cut, min(WIDTH_PX / cut.shape[1], _PLACE_HEIGHT_PX / cut.shape[0], _MAX_ENLARGEMENT)

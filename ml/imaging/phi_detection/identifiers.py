@@ -113,10 +113,10 @@ class Vocabulary:
 
     def words(self) -> frozenset[str]:
         """Known words, folded, without those that many screens show."""
-        found = {word for text in self.known for word in _words(text)}
+        known_words = {word for text in self.known for word in _words(text)}
         return frozenset(
             word
-            for word in found - _COMMON_WORDS
+            for word in known_words - _COMMON_WORDS
             if len(word) >= (MIN_WORD_LETTERS if not word.isdigit() else MIN_WORD_LETTERS + 1)
         )
 
@@ -165,15 +165,16 @@ def _caption_value(text: str) -> str | None:
     plain = _PLAIN_CAPTION.match(text)
     if plain:
         return plain["value"].strip()
-    found = _CAPTION.match(text)
-    if not found:
+    match = _CAPTION.match(text)
+    if not match:
         return None
-    caption = " ".join(re.split(r"[.\s]+", found["caption"].casefold())).strip()
+    caption = " ".join(re.split(r"[.\s]+", match["caption"].casefold())).strip()
     is_known = caption in _CAPTIONS or any(
-        len(one) >= _SIMILAR_LETTERS - 1 and _is_similar(caption, one, min_ratio=0.75)
-        for one in _CAPTIONS
+        len(known_caption) >= _SIMILAR_LETTERS - 1
+        and _is_similar(caption, known_caption, min_ratio=0.75)
+        for known_caption in _CAPTIONS
     )
-    return found["value"].strip() if is_known else None
+    return match["value"].strip() if is_known else None
 
 
 def _values_of_captions(page: Sequence[TextLine], texts: Sequence[str]) -> list[int]:
@@ -221,12 +222,14 @@ def _is_number(token: str, shapes: frozenset[str]) -> bool:
 def _shapes(known: Iterable[str]) -> frozenset[str]:
     """Shapes of known numbers that have four digits or more."""
     tokens = [token for text in known for token in _TOKEN.findall(text)]
-    return frozenset(_shape(one) for one in tokens if _digit_count(one) > MIN_WORD_LETTERS)
+    return frozenset(_shape(word) for word in tokens if _digit_count(word) > MIN_WORD_LETTERS)
 
 
 def _shape(token: str) -> str:
     """ "S26-00094" as "A99-99999"."""
-    return "".join("9" if one.isdigit() else "A" if one.isalpha() else one for one in token)
+    return "".join(
+        "9" if letter.isdigit() else "A" if letter.isalpha() else letter for letter in token
+    )
 
 
 def _has_known_word(text: str, words: frozenset[str]) -> bool:
@@ -249,22 +252,22 @@ def _is_similar(first: str, second: str, *, min_ratio: float = _SIMILAR) -> bool
 def _words(text: str) -> list[str]:
     """Words of letters and digits, without accents or case."""
     plain = unicodedata.normalize("NFKD", text)
-    plain = "".join(one for one in plain if not unicodedata.combining(one)).casefold()
+    plain = "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
     return re.findall(r"[^\W_]+", plain)
 
 
 def _digits_restored(text: str) -> str:
     """Replace letters among digits by the digits they resemble: "l5/O3/2012"."""
 
-    def restored(found: re.Match[str]) -> str:
-        token = found[0]
+    def restored(match: re.Match[str]) -> str:
+        token = match[0]
         return token.translate(_DIGITS) if _digit_count(token) * 2 > len(token) else token
 
     return re.sub(r"[^\s]+", restored, text)
 
 
 def _digit_count(text: str) -> int:
-    return sum(one.isdigit() for one in text)
+    return sum(letter.isdigit() for letter in text)
 
 
 def _ignored_pattern(ignored: Iterable[str]) -> re.Pattern[str] | None:

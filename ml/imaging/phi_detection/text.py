@@ -65,15 +65,15 @@ def read_text(rgb: ImageU8) -> list[TextLine]:
 
     picture = _with_margins(reduce_to(rgb, LONG_SIDE_PX))
     try:
-        found = _reader()(np.ascontiguousarray(picture[..., ::-1]))
+        result = _reader()(np.ascontiguousarray(picture[..., ::-1]))
     except ONNXRuntimeError as error:
         raise LimitExceededError("reading the text in its picture needs too much memory") from error
-    if found.boxes is None or found.txts is None:
+    if result.boxes is None or result.txts is None:
         return []
     height, width = rgb.shape[:2]
     px_of_picture = max(rgb.shape[:2]) / min(max(rgb.shape[:2]), LONG_SIDE_PX)
     lines = []
-    for corners, text, score in zip(found.boxes, found.txts, found.scores, strict=True):
+    for corners, text, score in zip(result.boxes, result.txts, result.scores, strict=True):
         xy = np.asarray(corners, np.float64) * px_of_picture / (width, height)
         (x0, y0), (x1, y1) = np.clip(xy.min(axis=0), 0, 1), np.clip(xy.max(axis=0), 0, 1)
         plain = unicodedata.normalize("NFKC", str(text)).strip()

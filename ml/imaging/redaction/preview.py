@@ -72,11 +72,11 @@ def _further_images(path: Path) -> dict[str, ImageU8]:
     if slide_vendor(path) is None:
         return {}
     with openslide.OpenSlide(path) as slide:
-        found = slide.associated_images
+        images = slide.associated_images
         return {
-            name: np.asarray(found[name].convert("RGB"))
+            name: np.asarray(images[name].convert("RGB"))
             for name in ("label", "macro")
-            if name in found
+            if name in images
         }
 
 

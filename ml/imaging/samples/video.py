@@ -77,9 +77,9 @@ def make_sample_video(
         stream.codec_context.thread_count = 1  # the same bytes on every machine
         stream.codec_context.gop_size = FPS
         for n, H in enumerate(H_retina_from_frame):
-            seen = scope_view(retina, H, size_px)
-            seen = _motion_blurred(seen, angle=float(n)) if blurred[n] else seen
-            bright = seen.astype(np.float32) * _EXPOSURE
+            view = scope_view(retina, H, size_px)
+            view = _motion_blurred(view, angle=float(n)) if blurred[n] else view
+            bright = view.astype(np.float32) * _EXPOSURE
             shown = light_view(bright, light, highlights.glare(n, size_px))
             shown += rng.normal(0, _NOISE_SD, shown.shape).astype(np.float32)
             rgb = np.clip(shown, 0, 255).astype(np.uint8)

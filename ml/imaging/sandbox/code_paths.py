@@ -26,5 +26,5 @@ def code_paths() -> tuple[Path, ...]:
     named = [sysconfig.get_path(name) for name in _OF_PYTHON]
     named += [path for path in sys.path if Path(path).name in _PACKAGES]
     named += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-    found = [Path(ml.__file__).parent, *(Path(path) for path in (*named, *_SYSTEM) if path)]
-    return tuple(path for path in dict.fromkeys(found) if path.is_absolute() and path.exists())
+    paths = [Path(ml.__file__).parent, *(Path(path) for path in (*named, *_SYSTEM) if path)]
+    return tuple(path for path in dict.fromkeys(paths) if path.is_absolute() and path.exists())

@@ -66,9 +66,9 @@ def stated_depth(path: Path) -> StatedDepth:
     low, high = first.min_value, first.max_value
     if first.sample_format == UNSIGNED:
         low = 0.0
-    found = _SIGNIFICANT.search(pages[0].description)
-    if found is not None and first.sample_format != FLOAT:
-        high = float(2 ** int(found[1]) - 1)
+    match = _SIGNIFICANT.search(pages[0].description)
+    if match is not None and first.sample_format != FLOAT:
+        high = float(2 ** int(match[1]) - 1)
     if high is not None and high >= 2.0 ** first.bits[0] - 1:
         high = None  # the largest value of the type gives no information
     return StatedDepth(low, high, first.photometric == WHITE_IS_ZERO)

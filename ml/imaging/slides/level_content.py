@@ -82,13 +82,13 @@ def levels_shown(reader: LeveledReader, path: Path | None) -> tuple[int, ...]:
     state = path.stat() if path is not None else None
     key = (str(path), state.st_size, state.st_mtime_ns) if state else None
     with _cache_lock:
-        found = _cached.get(key) if key is not None else None
-    if found is None:
-        found = _compare_levels(reader)
+        levels = _cached.get(key) if key is not None else None
+    if levels is None:
+        levels = _compare_levels(reader)
         if key is not None:
             with _cache_lock:
-                _cached[key] = found
-    return found
+                _cached[key] = levels
+    return levels
 
 
 def _compare_levels(reader: LeveledReader) -> tuple[int, ...]:
@@ -149,7 +149,7 @@ def _is_similar(coarse: ImageU8, fine: ImageU8) -> bool:
     shrunk = (
         np.asarray(cv2.resize(fine, size, interpolation=way), np.uint8) for way in interpolations
     )
-    return any(_differ_little(_means(coarse), _means(one)) for one in shrunk)
+    return any(_differ_little(_means(coarse), _means(candidate)) for candidate in shrunk)
 
 
 def _differ_little(a: ArrayF32, b: ArrayF32) -> bool:

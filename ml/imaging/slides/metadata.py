@@ -37,8 +37,8 @@ _UM_PER_UNIT = {2: 25_400.0, 3: 10_000.0}  # TIFF 6.0, ResolutionUnit: inch, cen
 
 def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The allow-listed properties whose value is a plain number."""
-    found = {name: properties.get(name, "").strip() for name in ALLOWED}
-    return {name: value for name, value in found.items() if _NUMBER.fullmatch(value)}
+    values = {name: properties.get(name, "").strip() for name in ALLOWED}
+    return {name: value for name, value in values.items() if _NUMBER.fullmatch(value)}
 
 
 def number_or_none(text: str | None) -> float | None:

@@ -66,7 +66,7 @@ def ngff_levels(store: ZarrStore, image: NgffImage) -> tuple[str, ...]:
             )
         ):
             matching.append(coarser)
-    return tuple(one.levels[0] for one in matching)
+    return tuple(image_levels.levels[0] for image_levels in matching)
 
 
 def _with_windows(image: NgffImage) -> NgffImage:

@@ -37,8 +37,11 @@ def _orientations(directories: Sequence[TiffDirectory | None]) -> list[int]:
     first page.
     """
     first = _stated_orientation(directories[0]) or UPRIGHT
-    found = [_stated_orientation(directory) or first for directory in directories]
-    return [one if (one in TRANSPOSED) == (first in TRANSPOSED) else first for one in found]
+    orientations = [_stated_orientation(directory) or first for directory in directories]
+    return [
+        orientation if (orientation in TRANSPOSED) == (first in TRANSPOSED) else first
+        for orientation in orientations
+    ]
 
 
 class UprightReader:

@@ -59,8 +59,8 @@ class _Feed:
         except Exception as error:  # noqa: BLE001 - carried out of a C callback, raised there
             self.error = error
             return b""
-        found, self._left = bytes(self._left[:size]), self._left[size:]
-        return found
+        data, self._left = bytes(self._left[:size]), self._left[size:]
+        return data
 
 
 def _png(size_px: tuple[int, int], rows: Iterable[ImageU8]) -> Iterator[bytes]:

@@ -67,7 +67,7 @@ class TiledTiffReader:
             raise CorruptFileError("the TIFF file's largest image is not stored in usable tiles")
         require_readable(first, by_openslide=False)
         require_slide_size(first.width_px, first.height_px)
-        levels = tuple(one for one in layout.levels if _is_readable(one))
+        levels = tuple(directory for directory in layout.levels if _is_readable(directory))
         for level in levels:
             require_tile_size(level.tile_width_px, level.tile_height_px)
         self._levels = levels

@@ -160,10 +160,10 @@ class TileSource:
         if index is None:
             return None
         counts = np.asarray(index.counts)[: index.columns * index.rows]
-        found: npt.NDArray[np.int64] = np.where(
+        byte_counts: npt.NDArray[np.int64] = np.where(
             counts < _MIN_BYTES, 0, counts + len(index.plain_header)
         )
-        return found
+        return byte_counts
 
     def close(self) -> None:
         """Close the file; twice is harmless."""

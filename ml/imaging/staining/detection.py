@@ -49,7 +49,7 @@ def stain_of_file(path: str | Path) -> str:
 def stain_in_text(text: str) -> str:
     """The stain named in a description: the value of a field that is called so."""
     for pattern in _PATTERNS:
-        for found in pattern.finditer(text):
-            if named := stain_named(html.unescape(found[1]).strip()):
+        for match in pattern.finditer(text):
+            if named := stain_named(html.unescape(match[1]).strip()):
                 return named
     return ""

@@ -54,7 +54,9 @@ def preparation_of(stain: str, specimen_id: str) -> list[Dataset]:
     """Staining step of an object: by codes if the context group has them, else in words."""
     from pydicom.dataset import Dataset
 
-    stain_entry = next((one for one in STAINS if one.name == stain), Stain(stain))
+    stain_entry = next(
+        (known_stain for known_stain in STAINS if known_stain.name == stain), Stain(stain)
+    )
     substances = [_coded(_USING, ("SCT", code, MEANINGS[code])) for code in stain_entry.codes]
     step = Dataset()
     step.SpecimenPreparationStepContentItemSequence = [
@@ -100,14 +102,16 @@ def _code_of(item: Dataset) -> Code:
 def _known_code(item: Dataset) -> str:
     """The code in SNOMED CT, older spellings included; "" where it is not a stain of the group."""
     stated = _code_of(item)
-    found = next((value for value, code in _group().items() if code == stated), "")
-    return EOSIN if found in _EOSINS else found
+    name = next((value for value, code in _group().items() if code == stated), "")
+    return EOSIN if name in _EOSINS else name
 
 
 def _named_by(codes: set[str]) -> str:
     """The stain with most of the codes, if the others are counterstains; otherwise all names."""
     fitting = [stain for stain in STAINS if stain.codes and codes.issuperset(stain.codes)]
-    fitting.sort(key=lambda one: (-len(one.codes), one.codes[0] in _COUNTERSTAINS))
+    fitting.sort(
+        key=lambda candidate: (-len(candidate.codes), candidate.codes[0] in _COUNTERSTAINS)
+    )
     if fitting and codes - set(fitting[0].codes) <= _COUNTERSTAINS:
         return fitting[0].name
     names = {stain.codes[0]: stain.name for stain in STAINS if len(stain.codes) == 1}
@@ -150,6 +154,6 @@ def _item(kind: str, name: _CodeTuple) -> Dataset:
 def _as_item(code: _CodeTuple) -> Dataset:
     from pydicom.dataset import Dataset
 
-    found = Dataset()
-    found.CodingSchemeDesignator, found.CodeValue, found.CodeMeaning = code
-    return found
+    item = Dataset()
+    item.CodingSchemeDesignator, item.CodeValue, item.CodeMeaning = code
+    return item

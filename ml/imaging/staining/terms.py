@@ -101,7 +101,7 @@ def stain_named(text: str) -> str:
 def _key(text: str) -> str:
     """Letters and digits only, "haema" as "hema": "H & E stain" and "h&e" are "hande"."""
     plain = unicodedata.normalize("NFKD", text.casefold()).replace("&", "and").replace("+", "plus")
-    key = "".join(one for one in plain if one.isascii() and one.isalnum())
+    key = "".join(letter for letter in plain if letter.isascii() and letter.isalnum())
     return _ENDS.sub("", key.replace("haema", "hema"))
 
 

@@ -142,12 +142,12 @@ def tag_rendition(context: VideoCodecContext) -> None:
 
 def _wide_primaries(frame: VideoFrame) -> int | None:
     """BT.2020 or P3 if a frame has these primaries; None for others, shown as sRGB."""
-    found = int(frame.color_primaries)
-    if found == UNSPECIFIED and (frame.colorspace == _BT2020 or dynamic_range_name(frame)):
-        found = _BT2020
-    if found in (_P3_DCI, _P3):
+    primaries = int(frame.color_primaries)
+    if primaries == UNSPECIFIED and (frame.colorspace == _BT2020 or dynamic_range_name(frame)):
+        primaries = _BT2020
+    if primaries in (_P3_DCI, _P3):
         return _P3
-    return _BT2020 if found == _BT2020 or dynamic_range_name(frame) else None
+    return _BT2020 if primaries == _BT2020 or dynamic_range_name(frame) else None
 
 
 @lru_cache(maxsize=3)

@@ -122,8 +122,8 @@ class FrameReader:
     def _index(self, packet: int, repeats: int) -> int | None:
         """Index of a packet's frame, or of a later one of several that it holds."""
         at = int(np.searchsorted(self._packets, packet)) + repeats
-        found = at < len(self._packets) and int(self._packets[at]) == packet
-        return int(self._order[at]) if found else None
+        is_known = at < len(self._packets) and int(self._packets[at]) == packet
+        return int(self._order[at]) if is_known else None
 
 
 def _with_first(

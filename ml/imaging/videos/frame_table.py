@@ -168,8 +168,8 @@ def _is_confirmed(path: str | Path, table: FrameTable) -> bool:
         if [packet for packet, _ in frames] != table.packet[:head].tolist() or report.damaged:
             return False
     with open_video(path) as (container, stream):
-        found = [index for index, _ in FrameReader(container, stream, table).last_group(report)]
-    return bool(found) and found == list(range(found[0], len(table))) and not report.damaged
+        indexes = [index for index, _ in FrameReader(container, stream, table).last_group(report)]
+    return bool(indexes) and indexes == list(range(indexes[0], len(table))) and not report.damaged
 
 
 def _decoded_table(
@@ -213,26 +213,26 @@ def _in_order(stamps: list[int | None]) -> list[int | None]:
 def _warnings(
     path: str | Path, table: FrameTable, report: DecodeReport, restarts: int
 ) -> list[str]:
-    found: list[str] = []
+    sentences: list[str] = []
     count = f"{len(table):,} frames ({_duration_s(table):.1f} s) can be decoded"
     if is_cut(path):
-        found.append(f"the file is truncated: {count}")
+        sentences.append(f"the file is truncated: {count}")
     elif report.cut:
-        found.append(f"the file is damaged or cut: {count}")
+        sentences.append(f"the file is damaged or cut: {count}")
     if report.damaged:
-        found.append(f"{report.damaged:,} frames or packets are damaged")
+        sentences.append(f"{report.damaged:,} frames or packets are damaged")
     if len(report.shapes) > 1:
-        found.append(
+        sentences.append(
             "the size of its frames or the shape of their pixels changes on the way; all are shown "
             "at the size of the first"
         )
     if restarts:
         times = "once" if restarts == 1 else f"{restarts:,} times"
-        found.append(
+        sentences.append(
             f"the recorder's clock starts again or jumps {times}: the parts are shown one after "
             "the other, with times that go on"
         )
-    return found
+    return sentences
 
 
 def _duration_s(table: FrameTable) -> float:
@@ -246,12 +246,12 @@ def _duration_s(table: FrameTable) -> float:
 def describe(
     container: InputContainer,
     stream: VideoStream,
-    found: FoundFrames,
+    frames: FoundFrames,
     geometry: DisplayGeometry,
     path: str | Path,
 ) -> VideoInfo:
     """Codec, container, duration and rate."""
-    table = found.table
+    table = frames.table
     duration_s = _duration_s(table)
     with Path(path).open("rb") as file:
         head = file.read(256)
@@ -262,10 +262,10 @@ def describe(
         frames=table,
         duration_s=duration_s,
         fps=len(table) / duration_s if duration_s else 0.0,
-        browser_playable=found.is_plain
+        browser_playable=frames.is_plain
         and _is_only_one(container, stream)
         and _is_playable(container, stream, head),
-        warnings=tuple(found.warnings),
+        warnings=tuple(frames.warnings),
     )
 
 

@@ -85,17 +85,17 @@ def _filled(times: list[int | None], step: int) -> ArrayI64:
     known = [at for at, time in enumerate(times) if time is not None]
     if not known:
         return np.arange(count, dtype=np.int64) * step
-    found = np.array([0 if time is None else time for time in times], np.int64)
+    filled = np.array([0 if time is None else time for time in times], np.int64)
     first, last = known[0], known[-1]
-    found[:first] = found[first] - step * np.arange(first, 0, -1)
-    found[last + 1 :] = found[last] + step * np.arange(1, count - last)
+    filled[:first] = filled[first] - step * np.arange(first, 0, -1)
+    filled[last + 1 :] = filled[last] + step * np.arange(1, count - last)
     for before, after in pairwise(known):
         if after - before > 1:
             share = np.arange(1, after - before) / (after - before)
-            found[before + 1 : after] = found[before] + (
-                (found[after] - found[before]) * share
+            filled[before + 1 : after] = filled[before] + (
+                (filled[after] - filled[before]) * share
             ).astype(np.int64)
-    return _ascending(found)
+    return _ascending(filled)
 
 
 def _ascending(times: ArrayI64) -> ArrayI64:

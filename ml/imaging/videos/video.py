@@ -36,13 +36,13 @@ def probe_video(path: str | Path, *, progress: Progress = no_progress) -> VideoI
         CorruptFileError: not a readable container, or not one frame decodes.
         TooLargeError: frames larger than the limits.
     """
-    found = frame_table(path, progress)
+    frames = frame_table(path, progress)
     with open_video(path) as (container, stream):
         first = next(decode_frames(container, stream), None)
         if first is None:
             raise CorruptFileError("no frame of the video can be decoded")
         geometry, more = display_geometry(stream, first[1])
-        info = describe(container, stream, found, geometry, path)
+        info = describe(container, stream, frames, geometry, path)
         is_playable = info.browser_playable and _is_shown_alike(stream, geometry)
     name = dynamic_range_name(first[1])
     if name:

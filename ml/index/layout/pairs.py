@@ -112,11 +112,11 @@ def pairs_within(
         scale = float(np.square(vectors[start:end]).sum(axis=1).max())
         index = faiss.IndexFlatL2(vectors.shape[1])
         index.add(vectors[start:])  # only later rows, so that each pair is found once
-        for at, found in _within(
+        for at, neighbours in _within(
             index, vectors[start:end], search_radius**2 + _SLACK * (scale + 1e-12)
         ):
-            a = np.full(len(found), start + at, dtype=np.int64)
-            b = found + start
+            a = np.full(len(neighbours), start + at, dtype=np.int64)
+            b = neighbours + start
             a, b = a[b > a], b[b > a]
             distance = _distance(vectors, a, b)
             is_across = groups[a] != groups[b]
@@ -131,8 +131,8 @@ def _nearest(rows: ArrayF32, others: ArrayF32, k: int, offset: int) -> tuple[Arr
 
 
 def _within(index: faiss.IndexFlatL2, rows: ArrayF32, squared: float) -> list[tuple[int, ArrayI64]]:
-    limits, _, found = index.range_search(rows, squared)
-    return [(at, found[limits[at] : limits[at + 1]]) for at in range(len(rows))]
+    limits, _, neighbours = index.range_search(rows, squared)
+    return [(at, neighbours[limits[at] : limits[at + 1]]) for at in range(len(rows))]
 
 
 def _distance(vectors: ArrayF32, a: ArrayI64, b: ArrayI64) -> ArrayF32:

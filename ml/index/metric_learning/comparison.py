@@ -113,19 +113,19 @@ def compare(
         progress: Called twice; may raise to stop.
     """
     report = progress or (lambda done, total, phase: None)
-    found = []
+    scores = []
     for number, vectors in enumerate((dataset.vectors if before is None else before, learned)):
         report(number, 2, "comparing")
-        found.append(_score_queries(dataset, is_test, vectors))
-    old, new = found
+        scores.append(_score_queries(dataset, is_test, vectors))
+    old, new = scores
     patients = dataset.patients[old.rows]
     names = [MAP, PRECISION, FIRST, AGREEMENT]
     measures = [_measure(name, old.scores[name], new.scores[name], patients) for name in names]
-    measured = tuple(one for one in measures if one is not None)
+    measured = tuple(comparison for comparison in measures if comparison is not None)
     gain = new.scores[measure] - old.scores[measure]
     return Comparison(
         measure,
-        is_better=any(one.name == measure and one.low > 0 for one in measured),
+        is_better=any(comparison.name == measure and comparison.low > 0 for comparison in measured),
         test_patients=len(np.unique(dataset.patients[is_test])),
         measures=measured,
         labels=_by_label(dataset, old, new),
@@ -195,12 +195,12 @@ def _by_label(
 ) -> tuple[LabelChange, ...]:
     labels = dataset.labels[old.rows]
     before, after = old.scores[MAP], new.scores[MAP]
-    found = []
+    changes = []
     for label in np.unique(labels[np.isfinite(before)]):
         mask = (labels == label) & np.isfinite(before)
         gain = after[mask] - before[mask]
         better, worse = int((gain > _EPSILON).sum()), int((gain < -_EPSILON).sum())
-        found.append(
+        changes.append(
             LabelChange(
                 str(label),
                 regions=len(gain),
@@ -212,7 +212,7 @@ def _by_label(
                 same=len(gain) - better - worse,
             )
         )
-    return tuple(found)
+    return tuple(changes)
 
 
 def _examples(
@@ -235,7 +235,7 @@ def _examples(
         Example(
             int(old.rows[at]),
             float(gain[at]),
-            *(tuple(one.nearest[at][one.nearest[at] >= 0].tolist()) for one in (old, new)),
+            *(tuple(scores.nearest[at][scores.nearest[at] >= 0].tolist()) for scores in (old, new)),
         )
         for at in sorted(chosen, key=lambda at: -gain[at])
     )

@@ -159,10 +159,10 @@ def require_sufficient_data(
     Raises:
         TooLittleError: A metric cannot be trained or tested; the message says what is missing.
     """
-    found = check_sufficiency(dataset, is_test, min_test_patients=min_test_patients)
-    if found.problem:
-        raise TooLittleError(found.problem)
-    return found
+    sufficiency = check_sufficiency(dataset, is_test, min_test_patients=min_test_patients)
+    if sufficiency.problem:
+        raise TooLittleError(sufficiency.problem)
+    return sufficiency
 
 
 def _count(number: int, name: str) -> str:

@@ -119,10 +119,10 @@ def learn_metric(
 
     plain = _precisions(data, folds, config, lambda train: [np.eye(vectors.shape[1])])[0]
     names = [f"shrinkage {a:g}, stretch {b:g}" for a in config.shrinkage for b in config.stretch]
-    found = _precisions(data, folds, config, lambda train: _candidates(train, config), report)
-    scores = [_mean_over_labels(values, data.labels) for values in found]
+    precisions = _precisions(data, folds, config, lambda train: _candidates(train, config), report)
+    scores = [_mean_over_labels(values, data.labels) for values in precisions]
     best = int(np.argmax(scores))
-    margin, error = _gain(found[best] - plain, data.patients)
+    margin, error = _gain(precisions[best] - plain, data.patients)
     before = _mean_over_labels(plain, data.labels)
     if not (margin > _ERRORS * error and scores[best] > before):
         return LearnedMetric(np.eye(vectors.shape[1]), IDENTITY, before, before, margin, error)
@@ -245,13 +245,13 @@ def _candidates(train: _Labelled, config: MetricConfig) -> list[ArrayF64]:
     else:
         values, directions = np.linalg.eigh(differences.T @ differences / len(differences))
     level = max(float(values.mean()), np.finfo(np.float64).tiny)
-    found = []
+    transforms = []
     for share in config.shrinkage:
         scale = np.sqrt(level / np.maximum((1 - share) * values + share * level, 1e-12 * level))
         whiten = (directions * scale) @ directions.T
         between = _between_labels(train, means, whiten)
-        found += [whiten @ (eye + (s - 1) * between.T @ between) for s in config.stretch]
-    return found
+        transforms += [whiten @ (eye + (s - 1) * between.T @ between) for s in config.stretch]
+    return transforms
 
 
 def _within_labels(train: _Labelled) -> tuple[ArrayF64, ArrayF64]:
@@ -279,8 +279,8 @@ def _between_labels(train: _Labelled, means: ArrayF64, whiten: ArrayF64) -> Arra
 
 
 def _directions(rows: ArrayF64, max_count: int) -> ArrayF64:
-    _, strength, found = np.linalg.svd(rows, full_matrices=False)
-    return np.asarray(found[strength > 1e-9 * max(float(strength[0]), 1e-300)][:max_count])
+    _, strength, directions = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(directions[strength > 1e-9 * max(float(strength[0]), 1e-300)][:max_count])
 
 
 def _differences(train: _Labelled, *, is_alike: bool) -> ArrayF64:

@@ -76,9 +76,9 @@ def learn_from_archive(
         TooLittleError: Too few patients, labels or judgements; the message says how many.
     """
     is_test = held_out_mask(dataset.patients)
-    found = require_sufficient_data(dataset, is_test, min_test_patients=min_test_patients)
+    sufficiency = require_sufficient_data(dataset, is_test, min_test_patients=min_test_patients)
     train = dataset.subset(~is_test)
-    by_labels = found.measure == MAP
+    by_labels = sufficiency.measure == MAP
     metric = learn_metric(
         train.vectors,
         train.labels.tolist() if by_labels else [""] * len(train.labels),
@@ -89,12 +89,12 @@ def learn_from_archive(
     )
     mapped = metric.apply(dataset.vectors)
     comparison = compare(
-        dataset, is_test, mapped, before=before, measure=found.measure, progress=progress
+        dataset, is_test, mapped, before=before, measure=sufficiency.measure, progress=progress
     )
     calibration = None if metric.is_identity else _calibration(dataset, mapped)
     return LearningOutcome(
         metric.chosen,
-        found,
+        sufficiency,
         comparison,
         calibration,
         learned_regions=len(train.vectors),
@@ -126,13 +126,13 @@ def evaluate_vectors(
     Raises:
         TooLittleError: Too few patients, labels or judgements to compare on.
     """
-    found = require_sufficient_data(dataset, is_test, min_test_patients=min_test_patients)
+    sufficiency = require_sufficient_data(dataset, is_test, min_test_patients=min_test_patients)
     comparison = compare(
-        dataset, is_test, vectors, before=before, measure=found.measure, progress=progress
+        dataset, is_test, vectors, before=before, measure=sufficiency.measure, progress=progress
     )
     calibration = _calibration(dataset, vectors)
     return LearningOutcome(
-        chosen, found, comparison, calibration, learned_regions, learned_patients
+        chosen, sufficiency, comparison, calibration, learned_regions, learned_patients
     )
 
 

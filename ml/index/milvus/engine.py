@@ -185,10 +185,10 @@ class MilvusIndex(VectorIndex):
         write_state(self._server, record.collection, new)
 
     def _rank(self, record: Record, q: ArrayF32, ids: ArrayI64, k: int) -> SearchResult:
-        found, vectors = stored.vectors_of(
+        known_ids, vectors = stored.vectors_of(
             self._server, record.collection, ids, self.dim, is_edited=record.state.is_edited
         )
-        return nearest(found, exact_distances(q, vectors), k)
+        return nearest(known_ids, exact_distances(q, vectors), k)
 
     def _record(self) -> Record:
         record = read_record(self._server, self._alias) or self._empty

@@ -61,12 +61,12 @@ def alias_of(name: str) -> str:
 
 def read_record(server: MilvusServer, name: str) -> Record | None:
     """Read the record of a collection by its name or alias; None if there is none."""
-    found = server.describe(name)
-    if found is None:
+    stored = server.describe(name)
+    if stored is None:
         return None
-    collection = found["collection_name"]
-    description = json.loads(found["description"])
-    state = State(**json.loads(found["properties"].get(_PROPERTY, "{}")))
+    collection = stored["collection_name"]
+    description = json.loads(stored["description"])
+    state = State(**json.loads(stored["properties"].get(_PROPERTY, "{}")))
     return Record(collection, int(collection.rpartition("_")[2]), state=state, **description)
 
 

@@ -54,12 +54,12 @@ class MilvusServer:
             IndexUnreachableError: The server does not answer.
         """
         try:
-            found: dict[str, Any] = self.call("describe_collection", name, timeout=_CONNECT_S)
+            description: dict[str, Any] = self.call("describe_collection", name, timeout=_CONNECT_S)
         except IndexUnreachableError as error:
             if getattr(error.__cause__, "code", None) == _NOT_FOUND:
                 return None
             raise
-        return found
+        return description
 
     def ping(self) -> bool:
         """Return True if the server answers.

@@ -83,7 +83,7 @@ def candidates(
     Args:
         ef: Vectors of the HNSW graph that a search visits.
     """
-    (found,) = server.call(
+    (hits,) = server.call(
         "search",
         collection,
         data=[q.tolist()],
@@ -93,8 +93,8 @@ def candidates(
         consistency_level=_consistency(is_edited),
         timeout=server.search_s,
     )
-    ids = np.array([hit["id"] for hit in found], dtype=np.int64)
-    squared = np.array([hit["distance"] for hit in found], dtype=np.float64)
+    ids = np.array([hit["id"] for hit in hits], dtype=np.int64)
+    squared = np.array([hit["distance"] for hit in hits], dtype=np.float64)
     return ids, np.sqrt(np.maximum(squared, 0.0))
 
 
@@ -113,10 +113,10 @@ def vectors_of(
             consistency_level=_consistency(is_edited),
             timeout=server.search_s,
         )
-    found = np.array([row["id"] for row in rows], dtype=np.int64)
+    stored_ids = np.array([row["id"] for row in rows], dtype=np.int64)
     vectors = np.array([row["vector"] for row in rows], dtype=np.float32).reshape(len(rows), dim)
-    order = np.argsort(found)
-    return found[order], vectors[order]
+    order = np.argsort(stored_ids)
+    return stored_ids[order], vectors[order]
 
 
 def all_ids(server: MilvusServer, collection: str) -> ArrayI64:

@@ -25,11 +25,11 @@ def nearest_elsewhere(vectors: ArrayF32, elsewhere: ArrayBool) -> ArrayF64:
     Returns:
         (Q,) Euclidean distances; infinite if no piece is elsewhere.
     """
-    found = np.full(len(elsewhere), np.inf)
+    distances = np.full(len(elsewhere), np.inf)
     for at, others in enumerate(elsewhere):
         if others.any():
-            found[at] = exact_distances(vectors[at], vectors[others]).min()
-    return found
+            distances[at] = exact_distances(vectors[at], vectors[others]).min()
+    return distances
 
 
 def conformal_bound(nearest: ArrayF64, *, false_share: float = FALSE_SHARE) -> float | None:

@@ -83,10 +83,12 @@ def estimate_transform(
         raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
     a, b = np.ascontiguousarray(xy_a, np.float64), np.ascontiguousarray(xy_b, np.float64)
     if model == "homography":
-        matrix, found = _homography(a, b, threshold_px, method)
+        matrix, inlier_mask = _homography(a, b, threshold_px, method)
     else:
-        matrix, found = _affine(a, b, threshold_px, is_similarity=model == "similarity")
-    inliers = np.zeros(len(a), np.bool_) if found is None else found.ravel().astype(np.bool_)
+        matrix, inlier_mask = _affine(a, b, threshold_px, is_similarity=model == "similarity")
+    inliers = (
+        np.zeros(len(a), np.bool_) if inlier_mask is None else inlier_mask.ravel().astype(np.bool_)
+    )
     if matrix is None or not _is_proper(matrix) or inliers.sum() < needed:
         raise NotEnoughMatchesError(needed=needed, actual=int(inliers.sum()))
     return Transform(normalised(matrix), inliers)
@@ -113,12 +115,14 @@ def estimate_fundamental(
         raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
     a, b = np.ascontiguousarray(xy_a, np.float64), np.ascontiguousarray(xy_b, np.float64)
     try:
-        matrix, found = cv2.findFundamentalMat(
+        matrix, inlier_mask = cv2.findFundamentalMat(
             a, b, METHODS[method], threshold_px, CONFIDENCE, MAX_FUNDAMENTAL_ITERATIONS
         )
     except cv2.error:  # degenerate samples
-        matrix, found = None, None
-    inliers = np.zeros(len(a), np.bool_) if found is None else found.ravel().astype(np.bool_)
+        matrix, inlier_mask = None, None
+    inliers = (
+        np.zeros(len(a), np.bool_) if inlier_mask is None else inlier_mask.ravel().astype(np.bool_)
+    )
     if matrix is None or matrix.shape != (3, 3) or inliers.sum() < needed:
         raise NotEnoughMatchesError(needed=needed, actual=int(inliers.sum()))
     return EpipolarGeometry(np.asarray(matrix / np.linalg.norm(matrix), np.float64), inliers)
@@ -162,7 +166,7 @@ def _affine(
     a: ArrayF64, b: ArrayF64, threshold_px: float, *, is_similarity: bool
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     estimate = cv2.estimateAffinePartial2D if is_similarity else cv2.estimateAffine2D
-    rows, found = estimate(
+    rows, inlier_mask = estimate(
         a,
         b,
         method=cv2.RANSAC,
@@ -171,7 +175,7 @@ def _affine(
         confidence=CONFIDENCE,
         refineIters=REFINE_ITERATIONS,
     )
-    return (None if rows is None else np.vstack([rows, [0.0, 0.0, 1.0]])), found
+    return (None if rows is None else np.vstack([rows, [0.0, 0.0, 1.0]])), inlier_mask
 
 
 def _is_proper(matrix: np.ndarray) -> bool:

@@ -119,11 +119,13 @@ def _neighbours(
     """Nearest other matches (N, K), and a mask of those near in both images."""
     count = min(config.neighbours + 1, len(a))
     distance, index = cKDTree(a).query(a, k=count, distance_upper_bound=radius_a)
-    found = np.isfinite(distance)
-    index = np.where(found, index, 0)
+    is_neighbour = np.isfinite(distance)
+    index = np.where(is_neighbour, index, 0)
     is_self = index == np.arange(len(a))[:, None]
     distance_b = np.linalg.norm(b[index] - b[:, None], axis=2)
-    return index.astype(np.int64), np.asarray(found & ~is_self & (distance_b < radius_b), np.bool_)
+    return index.astype(np.int64), np.asarray(
+        is_neighbour & ~is_self & (distance_b < radius_b), np.bool_
+    )
 
 
 def _seeds(

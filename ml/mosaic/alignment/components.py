@@ -132,12 +132,12 @@ def _aligned(
     anchor = members[len(members) // 2]
     trusted = tuple(link for link in links if link.kind != "loop")
     start = compose_along_paths(trusted if _is_connected(trusted, members) else links, anchor)
-    found = adjust_transforms(start, links, anchor, model=model, mask=mask)
+    adjustment = adjust_transforms(start, links, anchor, model=model, mask=mask)
     tried = {(link.a, link.b) for link in links}
     for _ in range(LOOP_ROUNDS):
         more = loops_by_overlap(
             store,
-            found.transforms,
+            adjustment.transforms,
             tried,
             mask=mask,
             model=model,
@@ -148,11 +148,11 @@ def _aligned(
             break
         tried |= {(link.a, link.b) for link in more}
         links = links + more
-        found = adjust_transforms(found.transforms, links, anchor, model=model, mask=mask)
-    links = _agreeing_links(links, found.transforms)
-    found = adjust_transforms(found.transforms, links, anchor, model=model, mask=mask)
-    placed = _linked_frames(_plausible_frames(found.transforms, mask), links)
-    covariance, sigma = _spread(found, mask)
+        adjustment = adjust_transforms(adjustment.transforms, links, anchor, model=model, mask=mask)
+    links = _agreeing_links(links, adjustment.transforms)
+    adjustment = adjust_transforms(adjustment.transforms, links, anchor, model=model, mask=mask)
+    placed = _linked_frames(_plausible_frames(adjustment.transforms, mask), links)
+    covariance, sigma = _spread(adjustment, mask)
     return AlignedComponent(placed, anchor, links, _errors(placed, links), covariance, sigma)
 
 
@@ -174,7 +174,9 @@ def _agreeing_links(links: tuple[Link, ...], placed: dict[int, ArrayF64]) -> tup
     return good if good and _is_connected(good, list(placed)) else links
 
 
-def _spread(found: Adjustment, mask: ArrayBool) -> tuple[dict[int, ArrayF64], dict[int, float]]:
+def _spread(
+    adjustment: Adjustment, mask: ArrayBool
+) -> tuple[dict[int, ArrayF64], dict[int, float]]:
     """Covariance of (x, y, rotation) of the view's middle, and RMS sigma of its corners.
 
     To first order: a point x of the frame moves by d(A (I + D) x), through the projection.
@@ -183,13 +185,13 @@ def _spread(found: Adjustment, mask: ArrayBool) -> tuple[dict[int, ArrayF64], di
     middle = corners.mean(axis=0)[None]
     neighbour = middle + np.array([[1.0, 0.0]])
     covariance, sigma = {}, {}
-    for frame, matrix in found.transforms.items():
-        block = found.covariance[frame]
-        at_corners = _jacobian(matrix, corners, found)
+    for frame, matrix in adjustment.transforms.items():
+        block = adjustment.covariance[frame]
+        at_corners = _jacobian(matrix, corners, adjustment)
         spread = np.einsum("prk,kl,prl->p", at_corners, block, at_corners)
         sigma[frame] = float(np.sqrt(max(float(spread.mean()), 0.0)))
-        at_neighbour = _jacobian(matrix, neighbour, found)[0]
-        at_middle = _jacobian(matrix, middle, found)[0]
+        at_neighbour = _jacobian(matrix, neighbour, adjustment)[0]
+        at_middle = _jacobian(matrix, middle, adjustment)[0]
         step = transform_points(matrix, neighbour) - transform_points(matrix, middle)
         along = step[0] / max(float(step[0] @ step[0]), 1e-12)
         turn = (at_neighbour[1] - at_middle[1]) * along[0] - (
@@ -200,13 +202,18 @@ def _spread(found: Adjustment, mask: ArrayBool) -> tuple[dict[int, ArrayF64], di
     return covariance, sigma
 
 
-def _jacobian(matrix: ArrayF64, xy: ArrayF64, found: Adjustment) -> ArrayF64:
+def _jacobian(matrix: ArrayF64, xy: ArrayF64, adjustment: Adjustment) -> ArrayF64:
     """(P, 2, K): motion of mosaic points by the increments of one frame."""
     points = np.hstack([xy, np.ones((len(xy), 1))])
     mapped = points @ matrix.T
-    to_unit = np.linalg.inv(found.unit)
+    to_unit = np.linalg.inv(adjustment.unit)
     moves = np.einsum(
-        "ij,kjl,lm,pm->pki", matrix @ found.unit, found.generators, to_unit, points, optimize=True
+        "ij,kjl,lm,pm->pki",
+        matrix @ adjustment.unit,
+        adjustment.generators,
+        to_unit,
+        points,
+        optimize=True,
     )
     w = mapped[:, 2][:, None]
     dx = moves[:, :, 0] / w - mapped[:, 0:1] * moves[:, :, 2] / w**2

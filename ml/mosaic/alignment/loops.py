@@ -54,7 +54,7 @@ def loops_by_overlap(
     Grey values come first, from the position in the plane; key points where that is too far off.
     """
     overlapping = _overlapping_pairs(store.positions, placed, mask, config.revisit_links)
-    found, unconfirmed = [], []
+    loops, unconfirmed = [], []
     new = [pair for pair in overlapping if pair not in known]
     for done, (later, earlier) in enumerate(new):
         progress(done, len(overlapping), LOOP_PHASE)
@@ -63,9 +63,9 @@ def loops_by_overlap(
         if link is None:
             unconfirmed.append((later, earlier))
         else:
-            found.append(link)
+            loops.append(link)
     return (
-        *found,
+        *loops,
         *verify_loops(store, unconfirmed, model=model, config=config, progress=progress),
     )
 
@@ -80,7 +80,7 @@ def verify_loops(
 ) -> tuple[Link, ...]:
     """Link the pairs whose key points agree on a plausible motion, refined by grey values."""
     descriptor, composed = load_descriptor(config.descriptor), composed_model(model)
-    found = []
+    loops = []
     for done, (later, earlier) in enumerate(sorted(pairs)):
         progress(done, len(pairs), LOOP_PHASE)
         a, b = store.load(later), store.load(earlier)
@@ -90,8 +90,8 @@ def verify_loops(
         exact = refine_link(link, a.view, b.view, model=model)
         # one false loop bends the whole map, so key points need far better agreement
         if exact.kind == "direct" or link.inliers >= SURE_INLIERS * config.min_inliers:
-            found.append(replace(exact, kind="loop"))
-    return tuple(found)
+            loops.append(replace(exact, kind="loop"))
+    return tuple(loops)
 
 
 def _overlapping_pairs(

@@ -67,9 +67,9 @@ def make_problem(links: Sequence[Link], row: dict[int, int], mask: ArrayBool) ->
     from_unit = np.array([[radius, 0, cx], [0, radius, cy], [0, 0, 1.0]])
     used = [link for link in links if link.a in row and link.b in row]
     counts = np.array([len(link.xy_a) for link in used])
-    one = np.ones((int(counts.sum()), 1))
+    ones = np.ones((int(counts.sum()), 1))
     centre = np.array([cx, cy])
-    x = np.hstack([(np.concatenate([link.xy_a for link in used]) - centre) / radius, one])
+    x = np.hstack([(np.concatenate([link.xy_a for link in used]) - centre) / radius, ones])
     return AdjustmentProblem(
         a=np.array([row[link.a] for link in used]),
         b=np.array([row[link.b] for link in used]),

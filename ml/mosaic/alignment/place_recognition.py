@@ -44,9 +44,9 @@ def similar_pairs(vectors: ArrayF32, *, count: int, min_distance: int) -> list[t
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
     neighbour_count = min(len(vectors), count + 2 * min_distance + 1)
-    _, found = index.search(vectors, neighbour_count)
+    _, nearest = index.search(vectors, neighbour_count)
     pairs = set()
-    for row, neighbours in enumerate(found):
+    for row, neighbours in enumerate(nearest):
         distant = [int(other) for other in neighbours if abs(int(other) - row) >= min_distance]
         pairs |= {(max(row, other), min(row, other)) for other in distant[:count]}
     return sorted(pairs)

@@ -87,10 +87,10 @@ def align_views(
     levels = list(zip(a.levels, b.levels, strict=True))
     for level_a, level_b in levels[-1:] if only_finest else levels:
         last = _LevelPair(level_a, level_b, generators)
-        found = last.solve(state)
-        if found is None:
+        solved = last.solve(state)
+        if solved is None:
             return None
-        state = found
+        state = solved
     return None if last is None else last.describe(state, unit)
 
 
@@ -217,15 +217,15 @@ class _Lookup:
         weight = np.where(valid, tukey_weight(residual, spread), np.float32(0))
         return _Sample(residual, weight, spread)
 
-    def equations(self, found: _Sample) -> tuple[ArrayF64, ArrayF64]:
+    def equations(self, sample: _Sample) -> tuple[ArrayF64, ArrayF64]:
         """(K, K) and (K,): the weighted normal equations of this side's own increments."""
-        weighted = self.descent * found.weight[:, None]
+        weighted = self.descent * sample.weight[:, None]
         normal = (weighted.T @ self.descent).astype(np.float64)
-        return normal, (weighted.T @ found.residual).astype(np.float64)
+        return normal, (weighted.T @ sample.residual).astype(np.float64)
 
-    def ncc(self, found: _Sample) -> float:
+    def ncc(self, sample: _Sample) -> float:
         """Correlation over the px that agree."""
-        return _ncc(self.level.value, found.residual + self.level.value, found.weight > 0)
+        return _ncc(self.level.value, sample.residual + self.level.value, sample.weight > 0)
 
 
 @dataclass(frozen=True, slots=True)

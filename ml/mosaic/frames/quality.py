@@ -108,11 +108,13 @@ def verdicts(
         np.bool_,
     )
     usual = FrameMeasure(*(np.median(rows[fit], axis=0) if fit.any() else rows[:0].sum(axis=0)))
-    found = []
+    results = []
     for i, measure in enumerate(measures):
         local_sharpness = _local_sharpness(rows[:, 0], fit, i)
-        found.append(unfit[i] if unfit[i][0] else _verdict(measure, usual, local_sharpness, config))
-    return found
+        results.append(
+            unfit[i] if unfit[i][0] else _verdict(measure, usual, local_sharpness, config)
+        )
+    return results
 
 
 def _local_sharpness(sharpness: ArrayF64, fit: np.ndarray, i: int) -> float:

@@ -138,11 +138,15 @@ def survey_of(
     if measures.size_px is None:
         raise MosaicError("survey: no frame was read")
     unfit = [measures.unfit.get(i, ("", "")) for i in range(len(measures))]
-    found = verdicts([FrameMeasure(*row) for row in measures.values.tolist()], unfit, config)
+    frame_verdicts = verdicts(
+        [FrameMeasure(*row) for row in measures.values.tolist()], unfit, config
+    )
     sample = measures.pattern_frames
     samples = list(zip(sample.positions, sample.greys, strict=True))
     # what veils the scene would pass for a fixed pattern
-    clear = [grey for i, grey in samples if not found[i][0]] or [grey for _, grey in samples]
+    clear = [grey for i, grey in samples if not frame_verdicts[i][0]] or [
+        grey for _, grey in samples
+    ]
     chosen = np.unique(np.linspace(0, len(clear) - 1, config.sample_frames).astype(int))
     fixed = estimate_fixed_pattern([clear[i] for i in chosen], mask, measures.size_px)
     scale = work_scale(measures.size_px, config)
@@ -151,7 +155,7 @@ def survey_of(
         scale *= zoom
         fixed = fixed.resized(work_size(measures.size_px, scale))
     return Survey(
-        checks=tuple(_check(measures, i, verdict) for i, verdict in enumerate(found)),
+        checks=tuple(_check(measures, i, verdict) for i, verdict in enumerate(frame_verdicts)),
         size_px=measures.size_px,
         scale=scale,
         mask=fixed.mask,

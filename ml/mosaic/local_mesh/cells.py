@@ -53,11 +53,11 @@ def cells_of_pair(
     """
     rows, columns = _box(a[1])  # beyond it nothing has weight
     part = a[0][rows, columns], a[1][rows, columns]
-    found = difference(part, b, b_from_a @ translation(columns.start, rows.start))
-    if found is None:
+    compared = difference(part, b, b_from_a @ translation(columns.start, rows.start))
+    if compared is None:
         return None
     height, width = a[0].shape
-    residual, both = found
+    residual, both = compared
     weight = _weight(residual, both)
     mean = part[0] + 0.5 * residual  # beyond both it weighs nothing
     x = cv2.Sobel(mean, cv2.CV_32F, 1, 0, ksize=3, scale=0.125)
@@ -70,12 +70,12 @@ def cells_of_pair(
 
 def _box(valid: ArrayBool) -> tuple[slice, slice]:
     """Rows and columns of the px that are trusted, and one px more for slopes."""
-    found = []
+    ranges = []
     for across in (1, 0):
         at = np.flatnonzero(valid.any(axis=across))
         first, last = (at[0], at[-1]) if len(at) else (0, 0)
-        found.append(slice(max(0, int(first) - 1), int(last) + 2))
-    return found[0], found[1]
+        ranges.append(slice(max(0, int(first) - 1), int(last) + 2))
+    return ranges[0], ranges[1]
 
 
 def cells_of_sums(sums: ArrayF64, shape: tuple[int, int]) -> Cells:

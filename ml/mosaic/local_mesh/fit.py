@@ -159,9 +159,9 @@ def _round(
     equations = LocalEquations(len(meshes), plane.size_px, plane.affine, plane.side_px)
     view = straighten_views(linked.images, linked.masks, level_meshes)
     for (i, j), b_from_a in zip(linked.rows, linked.b_from_a, strict=True):
-        found = cells_of_pair(view(i), view(j), b_from_a)
-        if found is not None:
-            equations.add(found, i, j, b_from_a)
+        cells = cells_of_pair(view(i), view(j), b_from_a)
+        if cells is not None:
+            equations.add(cells, i, j, b_from_a)
     inverse_covariance = prior(plane.matrices, plane.size_px, plane.side_px)
     step = equations.solve(level_meshes, inverse_covariance, len(pairs) / len(meshes))
     return _invertible(level_meshes + step, plane.size_px) / plane.per_frame_px

@@ -45,7 +45,7 @@ class KeyframeViews:
         """
         row = {key: i for i, key in enumerate(keys)}
         missing = set(keys)
-        found: KeyframeViews | None = None
+        views: KeyframeViews | None = None
         for position, rgb in usable_frames(source, survey, first=keys[0]):
             if position > keys[-1]:
                 break
@@ -53,20 +53,20 @@ class KeyframeViews:
                 continue
             view = frame_view(position, rgb, survey).direct
             missing.discard(position)
-            if found is None:
-                found = cls(
+            if views is None:
+                views = cls(
                     tuple(_raw(folder / f"{i}.raw", np.float32, len(keys), image.shape)
                           for i, image in enumerate(view.images)),
                     tuple(_raw(folder / f"{i}.seen", np.uint8, len(keys), mask.shape)
                           for i, mask in enumerate(view.masks)),
                 )  # fmt: skip
             for level in range(len(LEVELS)):
-                found.images[level][row[position]] = view.images[level]
-                found.masks[level][row[position]] = view.masks[level]
-        if found is None or missing:
+                views.images[level][row[position]] = view.images[level]
+                views.masks[level][row[position]] = view.masks[level]
+        if views is None or missing:
             missing_text = f"{len(missing)} of {len(keys)} frames that were registered"
             raise BadInputError(f"frames: the source no longer has {missing_text}")
-        return found
+        return views
 
 
 def _raw(path: Path, kind: type, count: int, shape: tuple[int, ...]) -> np.memmap:

@@ -25,29 +25,31 @@ FULL_INLIERS = 300
 """Number of inliers that a perfect direct link counts as."""
 
 
-def plausible_alignment(found: DirectAlignment | None, min_ncc: float) -> DirectAlignment | None:
+def plausible_alignment(
+    alignment: DirectAlignment | None, min_ncc: float
+) -> DirectAlignment | None:
     """Return an alignment that correlates at least this well by a plausible motion, or None."""
-    if found is None or found.ncc < min_ncc or len(found.xy_a) < 4:
+    if alignment is None or alignment.ncc < min_ncc or len(alignment.xy_a) < 4:
         return None
-    return found if is_plausible(found.matrix, found.xy_a) else None
+    return alignment if is_plausible(alignment.matrix, alignment.xy_a) else None
 
 
 def direct_link(
-    a: FrameView, b: FrameView, found: DirectAlignment, *, model: str, kind: str = "direct"
+    a: FrameView, b: FrameView, alignment: DirectAlignment, *, model: str, kind: str = "direct"
 ) -> Link:
     """Make a link of an affine alignment; perspective is measured here, from the affine motion."""
-    best = found
+    best = alignment
     if composed_model(model) != model:
-        bent = align_frames(a, b, found.matrix, model=model, only_finest=True)
-        if bent is not None and bent.ncc > found.ncc - 0.02 and len(bent.xy_a) >= 4:
+        bent = align_frames(a, b, alignment.matrix, model=model, only_finest=True)
+        if bent is not None and bent.ncc > alignment.ncc - 0.02 and len(bent.xy_a) >= 4:
             best = bent
     return Link(
         a.position,
         b.position,
         best.xy_a,
         best.xy_b,
-        found.matrix,
-        round(FULL_INLIERS * found.ncc * found.overlap) + 1,
+        alignment.matrix,
+        round(FULL_INLIERS * alignment.ncc * alignment.overlap) + 1,
         log_gain(a, b, best.xy_a, best.xy_b),
         best.root_info,
         kind,
@@ -56,15 +58,15 @@ def direct_link(
 
 def nearby_link(a: FrameView, b: FrameView, start: ArrayF64, *, model: str) -> Link | None:
     """Link two views that ``start`` aligns roughly; None if their grey values disagree."""
-    found = align_frames(a, b, start, model=composed_model(model), only_finest=True)
-    sure = plausible_alignment(found, LIKELY_NCC)
+    alignment = align_frames(a, b, start, model=composed_model(model), only_finest=True)
+    sure = plausible_alignment(alignment, LIKELY_NCC)
     return None if sure is None else direct_link(a, b, sure, model=model)
 
 
 def refine_link(link: Link, a: FrameView, b: FrameView, *, model: str) -> Link:
     """Refine a link by key points with grey values; unchanged where these do not agree."""
-    found = align_frames(a, b, link.matrix, model=composed_model(model))
-    sure = plausible_alignment(found, LIKELY_NCC)
+    alignment = align_frames(a, b, link.matrix, model=composed_model(model))
+    sure = plausible_alignment(alignment, LIKELY_NCC)
     if sure is None or _distance_px(sure.matrix, link) > AGREE_PX:
         return link
     return replace(direct_link(a, b, sure, model=model), inliers=link.inliers)

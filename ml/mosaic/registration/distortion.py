@@ -130,7 +130,7 @@ def _search(pairs: Sequence[_ViewPair]) -> float:
 def _unexplained(pairs: Sequence[_ViewPair], k1: float) -> ArrayF64:
     """(P,): 1 - ncc^2 of each pair after alignment; 1 if it cannot be aligned."""
     generators = motion_generators("homography")
-    found = [
+    alignments = [
         align_views(
             undistorted_view(pair.a.direct, k1),
             undistorted_view(pair.b.direct, k1),
@@ -141,7 +141,7 @@ def _unexplained(pairs: Sequence[_ViewPair], k1: float) -> ArrayF64:
         for pair in pairs
     ]
     return np.array(
-        [1.0 if alignment is None else 1 - max(alignment.ncc, 0.0) ** 2 for alignment in found]
+        [1.0 if alignment is None else 1 - max(alignment.ncc, 0.0) ** 2 for alignment in alignments]
     )
 
 
@@ -202,8 +202,8 @@ def _steps(source: FrameSource, survey: Survey) -> Iterator[tuple[FrameView, Arr
     last: FrameView | None = None
     for position, rgb in usable_frames(source, survey):
         view = frame_view(position, rgb, survey)
-        found = None if last is None else align_frames(view, last, np.eye(3), model="affine")
-        yield view, None if found is None or found.ncc < MIN_NCC else found.matrix
+        alignment = None if last is None else align_frames(view, last, np.eye(3), model="affine")
+        yield view, None if alignment is None or alignment.ncc < MIN_NCC else alignment.matrix
         last = view
 
 

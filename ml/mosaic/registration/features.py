@@ -50,20 +50,20 @@ def link_features(
     # OpenCV fits no robust translation: a similarity holds one
     fitted = "similarity" if model == "translation" else model
     try:
-        found = estimate_transform(xy_a, xy_b, model=fitted, threshold_px=config.threshold_px)
+        estimate = estimate_transform(xy_a, xy_b, model=fitted, threshold_px=config.threshold_px)
     except NotEnoughMatchesError:
         return None
-    inliers = int(found.inliers.sum())
+    inliers = int(estimate.inliers.sum())
     required = max(config.min_inliers, config.min_inlier_share * len(xy_a))
-    if inliers < required or not is_plausible(found.matrix, xy_a[found.inliers]):
+    if inliers < required or not is_plausible(estimate.matrix, xy_a[estimate.inliers]):
         return None
-    keep = _thinned(xy_a, found.inliers, score)
+    keep = _thinned(xy_a, estimate.inliers, score)
     return Link(
         a.view.position,
         b.view.position,
         xy_a[keep],
         xy_b[keep],
-        found.matrix,
+        estimate.matrix,
         inliers,
         log_gain(a.view, b.view, xy_a[keep], xy_b[keep]),
         point_info(len(keep)),

@@ -249,14 +249,14 @@ class _Registrar:
     def _aligned(
         self, a: FrameView, b: FrameView, start: ArrayF64, min_ncc: float
     ) -> DirectAlignment | None:
-        found = align_views(
+        alignment = align_views(
             a.direct,
             b.direct,
             start,
             generators=self.generators,
             work_shape=a.grey.shape,
         )
-        return plausible_alignment(found, min_ncc)
+        return plausible_alignment(alignment, min_ncc)
 
     def _link_by_points(self, key: _Keyframe, other: _Keyframe) -> Link | None:
         """Link two keyframes by key points, refined by grey values if these agree."""

@@ -117,8 +117,8 @@ def _unexplained(views: list[FrameView]) -> list[list[float] | None]:
 
 
 def _step(later: FrameView, earlier: FrameView) -> ArrayF64 | None:
-    found = align_frames(later, earlier, np.eye(3), model="affine")
-    return None if found is None or found.ncc < MIN_NCC else found.matrix
+    alignment = align_frames(later, earlier, np.eye(3), model="affine")
+    return None if alignment is None or alignment.ncc < MIN_NCC else alignment.matrix
 
 
 def _composed(steps: list[ArrayF64 | None]) -> ArrayF64 | None:
@@ -134,8 +134,8 @@ def _by_model(later: FrameView, earlier: FrameView, start: ArrayF64) -> list[flo
     row = []
     for model in MODELS:
         nearest = nearest_in_model(start, model, later.grey.shape)
-        found = align_frames(later, earlier, nearest, model=model)
-        if found is None:
+        alignment = align_frames(later, earlier, nearest, model=model)
+        if alignment is None:
             return None
-        row.append(1 - max(found.ncc, 0.0) ** 2)
+        row.append(1 - max(alignment.ncc, 0.0) ** 2)
     return row if min(row) < 1 - MIN_NCC**2 else None

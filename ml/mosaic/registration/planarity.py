@@ -15,13 +15,15 @@ NOISE_SHARE = 0.55
 """Ratio of the deviation observed over planes to the one that a cell's information predicts."""
 
 
-def is_planar_motion(found: DirectAlignment) -> bool:
+def is_planar_motion(alignment: DirectAlignment) -> bool:
     """Return whether one motion places all of a frame, as far as its cells are known.
 
     Each cell is weighted by how well it is known.
     """
-    strays = np.square(found.xy_b - transform_points(found.matrix, found.xy_a)).sum(axis=1)
-    info = found.root_info @ found.root_info.transpose(0, 2, 1)
+    strays = np.square(alignment.xy_b - transform_points(alignment.matrix, alignment.xy_a)).sum(
+        axis=1
+    )
+    info = alignment.root_info @ alignment.root_info.transpose(0, 2, 1)
     covariance = np.linalg.inv(info + np.eye(2) / STRAY_PX**2)
     noise = np.trace(covariance @ info @ covariance, axis1=1, axis2=2)
     share = 1 / np.trace(covariance, axis1=1, axis2=2)

@@ -102,10 +102,10 @@ def find_common_hue(
     downsample = max(1.0, max(canvas.width_px, canvas.height_px) / SIDE_PX)
     size = (int(np.ceil(canvas.width_px / downsample)), int(np.ceil(canvas.height_px / downsample)))
     total = np.zeros((BINS, size[1], size[0], 3), np.float32)
-    seen = (feather > RIM_SHARE).astype(np.float32)
+    is_covered = (feather > RIM_SHARE).astype(np.float32)
     for position, rgb in frames:
         smooth = cv2.GaussianBlur(rgb, (0, 0), max(HUE_SIGMA, 0.4 * downsample))
-        planes = np.dstack([hue_of(np.asarray(smooth, np.float32)), seen])
+        planes = np.dstack([hue_of(np.asarray(smooth, np.float32)), is_covered])
         matrix = _to_small(downsample, 0, 0) @ canvas.transforms[position]
         small = cv2.warpPerspective(planes, matrix, size)
         rows, columns = np.nonzero(small[:, :, 2] > 0.99)

@@ -87,8 +87,8 @@ def weights_file(recipe: Recipe) -> Path:
             path = Path(folder) / recipe.name / file
             if path.is_file():
                 return path
-    found = _cached(recipe)
-    if found is None:
+    cached = _cached(recipe)
+    if cached is None:
         request = "ask for access at" if recipe.gated else "read its licence at"
         raise WeightsError(
             f"{recipe.name}: its weights are not here; {request}"
@@ -96,7 +96,7 @@ def weights_file(recipe: Recipe) -> Path:
             f" `hf download {recipe.repository} --local-dir MODELS/{recipe.name}`"
             f" and set {FOLDER_VARIABLE}=MODELS"
         )
-    return found
+    return cached
 
 
 def _cached(recipe: Recipe) -> Path | None:
@@ -105,9 +105,9 @@ def _cached(recipe: Recipe) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     for file in recipe.files:
-        found = try_to_load_from_cache(recipe.repository, file)
-        if isinstance(found, str):
-            return Path(found)
+        path = try_to_load_from_cache(recipe.repository, file)
+        if isinstance(path, str):
+            return Path(path)
     return None
 
 

@@ -114,8 +114,8 @@ def _processor_config(source: str, where: str) -> JsonObject:
             f"{where}: no preprocessor_config.json beside its weights, so how to prepare an image "
             "is not known"
         ) from error
-    found: JsonObject = values  # keys differ between models
-    return found
+    config: JsonObject = values  # keys differ between models
+    return config
 
 
 class _TimmPool(nn.Module):

@@ -49,14 +49,14 @@ def check_probe(where: str, patches: PatchEncoder, expected: ArrayF32 | None) ->
     Raises:
         WeightsError: The vectors differ, or only one of the two exists.
     """
-    found = probe_vector(patches)
-    if found is None and expected is None:
+    measured = probe_vector(patches)
+    if measured is None and expected is None:
         return
-    if found is None or expected is None or found.shape != expected.shape:
+    if measured is None or expected is None or measured.shape != expected.shape:
         raise WeightsError(
             f"{where}: it was made with another published network than {patches.name!r}"
         )
-    distance = float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+    distance = float(np.linalg.norm(measured - expected) / np.linalg.norm(expected))
     if not distance <= TOLERANCE:
         raise WeightsError(
             f"{where}: the weights of {patches.name!r} here are not those that it was made with: "

@@ -64,9 +64,9 @@ def match_regions(
         return first
     for n_tried, zooms in enumerate(ZOOMS, 1):
         progress(n_tried, 1 + len(ZOOMS), "comparing key points")
-        found = crops.match(*zooms)
-        if len(found.score) >= MIN_FOUND:
-            return replace(found, views=1 + n_tried)
+        matches = crops.match(*zooms)
+        if len(matches.score) >= MIN_FOUND:
+            return replace(matches, views=1 + n_tried)
     return replace(first, views=1 + len(ZOOMS))
 
 

@@ -117,15 +117,15 @@ def _best_pairs(
     """Greedy selection of the pairs with the largest terms, without overlapping patches."""
     free = terms.copy()
     close_a, close_b = _too_close(boxes_a), _too_close(boxes_b)
-    found: list[tuple[int, int]] = []
-    while len(found) < max_pairs:
+    pairs: list[tuple[int, int]] = []
+    while len(pairs) < max_pairs:
         i, j = np.unravel_index(int(free.argmax()), free.shape)
         if free[i, j] <= 0:
             break
-        found.append((int(i), int(j)))
+        pairs.append((int(i), int(j)))
         free[close_a[i]] = -np.inf
         free[:, close_b[j]] = -np.inf
-    return found
+    return pairs
 
 
 def _too_close(boxes: ArrayF64) -> ArrayBool:

@@ -53,7 +53,7 @@ def explain_regions(
     Raises:
         InvalidGeometryError, EmptyRegionError: See ``RoiEncoder.embed``.
     """
-    first, second = (region_vertices(encoder, one, progress) for one in (a, b))
+    first, second = (region_vertices(encoder, region, progress) for region in (a, b))
     return explain_pair(first, second, max_pairs=max_pairs), first, second
 
 

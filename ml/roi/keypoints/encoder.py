@@ -169,13 +169,13 @@ class KeypointEncoder(RegionEncoder):
         stain: StainEstimate | None = None,
     ) -> list[RegionEmbedding | BadInputError]:
         """Embed regions one by one; the result or the error of each."""
-        found: list[RegionEmbedding | BadInputError] = []
+        embeddings: list[RegionEmbedding | BadInputError] = []
         for polygon in polygons_l0:
             try:
-                found.append(self.embed_region(slide, polygon, mpp, progress, stain=stain))
+                embeddings.append(self.embed_region(slide, polygon, mpp, progress, stain=stain))
             except BadInputError as error:
-                found.append(error)
-        return found
+                embeddings.append(error)
+        return embeddings
 
     def view_of_image(
         self, image: ImageU8, polygon: BaseGeometry | None = None, *, zoom: float = 1.0

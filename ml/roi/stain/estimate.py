@@ -75,8 +75,8 @@ def estimate_stain(
     reason = _transmission_problem(fields.thumbnail, fields.tissue_share)
     if reason:
         return _not_normalised(fields.thumbnail, reason)
-    found = _from_fields(list(fields.read(slide)), fields, config)
-    return replace(found, white=fields.white)
+    estimate = _from_fields(list(fields.read(slide)), fields, config)
+    return replace(estimate, white=fields.white)
 
 
 def estimate_stain_of_image(

@@ -30,11 +30,11 @@ def write_target(slide_path: Path, out_path: Path) -> Path:
         BadInputError: The stains cannot be estimated; the message has the reason.
     """
     with open_slide(slide_path) as slide:
-        found = estimate_stain(slide)
-    if found.method == "none":
-        raise BadInputError(f"{slide_path.name} cannot be the target slide: {found.reason}")
+        estimate = estimate_stain(slide)
+    if estimate.method == "none":
+        raise BadInputError(f"{slide_path.name} cannot be the target slide: {estimate.reason}")
     lines = [_HEADER.format(name=slide_path.name)]
-    lines += [f'    "{key}": {_text(value)},\n' for key, value in stain_to_dict(found).items()]
+    lines += [f'    "{key}": {_text(value)},\n' for key, value in stain_to_dict(estimate).items()]
     out_path.write_text("".join(lines) + "}\n")
     return out_path
 

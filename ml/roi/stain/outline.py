@@ -32,5 +32,5 @@ def tissue_outline(slide: SlideImage) -> MultiPolygon:
         for start, end in edges.reshape(-1, 2):  # of each run of tissue in the row
             left, right = start * scale_x, end * scale_x
             cells.append(box(left, row * scale_y, right, (row + 1) * scale_y))
-    found = shapely.union_all(cells)
-    return MultiPolygon(shapely.get_parts(found).tolist())
+    tissue = shapely.union_all(cells)
+    return MultiPolygon(shapely.get_parts(tissue).tolist())

@@ -50,8 +50,8 @@ def stain_from_dict(values: Mapping[str, Any]) -> StainEstimate:
         BadInputError: Another format, missing or unknown keys, or other shapes.
     """
     if set(values) != set(StoredStain.__annotations__) or values["format"] != FORMAT:
-        found = ", ".join(sorted(map(str, values)))
-        raise BadInputError(f"stain estimate: expected format {FORMAT} with its keys, got {found}")
+        keys = ", ".join(sorted(map(str, values)))
+        raise BadInputError(f"stain estimate: expected format {FORMAT} with its keys, got {keys}")
     levels = QUANTILE_LEVELS.size
     quantiles = _array(values, "quantiles")
     if quantiles.shape not in {(2, 0), (2, levels)}:

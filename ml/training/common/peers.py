@@ -58,9 +58,9 @@ class Peers:
         """Minimum of a count over the processes."""
         if self.world == 1:
             return count
-        found = self._tensor(count)
-        dist.all_reduce(found, op=dist.ReduceOp.MIN)
-        return int(found)
+        tensor = self._tensor(count)
+        dist.all_reduce(tensor, op=dist.ReduceOp.MIN)
+        return int(tensor)
 
     def barrier(self) -> None:
         """Wait for all processes, for example for a file that another one writes."""
@@ -70,17 +70,17 @@ class Peers:
         """Value of the first process, so that all stop at the same step."""
         if self.world == 1:
             return value
-        found = self._tensor(int(value))
-        dist.broadcast(found, src=0)
-        return bool(found)
+        tensor = self._tensor(int(value))
+        dist.broadcast(tensor, src=0)
+        return bool(tensor)
 
     def mean(self, value: float) -> float:
         """Mean of a number over the processes."""
         if self.world == 1:
             return value
-        found = self._tensor(value)
-        dist.all_reduce(found)
-        return float(found) / self.world
+        tensor = self._tensor(value)
+        dist.all_reduce(tensor)
+        return float(tensor) / self.world
 
     def broadcast_weights(self, modules: Iterable[nn.Module]) -> None:
         """Give every process the weights of the first."""

@@ -107,7 +107,7 @@ def read_sequence(folder: Path) -> CalibratedSequence:
     matrices[:, :3, :3] = Rotation.from_quat(poses[:, 3:]).as_matrix()
     matrices[:, :3, 3] = poses[:, :3]
     fx, fy, cx, cy = camera[:4]
-    points, seen = _read_points(folder, indexes)
+    points, visibility = _read_points(folder, indexes)
     return CalibratedSequence(
         name=folder_name(folder),
         frames=tuple(folder / f"{index:08d}.jpg" for index in indexes),
@@ -115,7 +115,7 @@ def read_sequence(folder: Path) -> CalibratedSequence:
         world_from_camera=matrices,
         mask=_read_mask(folder / "undistorted_mask.jpg"),
         points=points,
-        seen=seen,
+        seen=visibility,
     )
 
 
@@ -131,8 +131,8 @@ def _read_points(folder: Path, indexes: list[int]) -> tuple[ArrayF64, ArrayI64]:
     if not ply.is_file() or not views.is_file():
         return NO_POINTS, nothing
     head, _, body = ply.read_text(errors="replace").partition("end_header\n")
-    found = re.search(r"element vertex (\d+)", head)
-    count = int(found.group(1)) if found else 0
+    match = re.search(r"element vertex (\d+)", head)
+    count = int(match.group(1)) if match else 0
     rows = [line.split()[:3] for line in body.splitlines()[:count]]
     marks = np.array([int(float(v)) for v in views.read_text().split()], np.int64)
     point = np.cumsum(marks == -1) - 1

@@ -79,8 +79,8 @@ def _length(summary: DescriptorSummary, history: Mapping[str, Sequence[float]]) 
     config = summary["train_config"]
     if taken >= config["epochs"]:
         return f"{taken} epochs"
-    seen, planned = (count * config["triplets"] for count in (taken, config["epochs"]))
-    return f"{taken} of {config['epochs']} epochs, {seen:,} of {planned:,} triplets"
+    trained, planned = (count * config["triplets"] for count in (taken, config["epochs"]))
+    return f"{taken} of {config['epochs']} epochs, {trained:,} of {planned:,} triplets"
 
 
 def _over(values: Sequence[float]) -> str:

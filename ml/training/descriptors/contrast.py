@@ -118,17 +118,17 @@ class ContrastLearner:
             return self._drawn(rng, self.stills)
         number = int(rng.integers(self.config.bank))
         if number not in self._bank:
-            own = np.random.default_rng((self.config.seed, 1 << 20, number))
-            self._bank[number] = self._drawn(own, self.stills)
+            pair_rng = np.random.default_rng((self.config.seed, 1 << 20, number))
+            self._bank[number] = self._drawn(pair_rng, self.stills)
         return self._bank[number]
 
     def _drawn(self, rng: np.random.Generator, stills: Sequence[KeypointStill]) -> ViewPair:
         still = stills[int(rng.integers(len(stills)))]
         planes, H_view_from_still = self._planes(rng, still)
         moved = transform_points(H_view_from_still, still.xy).astype(np.float32)
-        seen = seen_rows(moved, still.grey.shape)
-        jitter = rng.normal(0, self.config.jitter_px, (len(seen), 2)).astype(np.float32)
-        xy = (still.xy[seen], moved[seen] + jitter)
+        visible = seen_rows(moved, still.grey.shape)
+        jitter = rng.normal(0, self.config.jitter_px, (len(visible), 2)).astype(np.float32)
+        xy = (still.xy[visible], moved[visible] + jitter)
         with torch.set_grad_enabled(self.config.train_cnn and torch.is_grad_enabled()):
             with self.compute.training_precision():
                 shared = self.network.shared(planes.to(self.device))
@@ -182,8 +182,8 @@ def seen_rows(xy: ArrayF32, shape: tuple[int, ...]) -> ArrayI64:
 
 def random_rows(rng: np.random.Generator, count: int, *, min_share: float) -> ArrayI64:
     """Draw a random share of ``count`` rows, at least ``min_share`` and two of them, ascending."""
-    kept = max(2, round(count * rng.uniform(min_share, 1.0)))
-    return np.sort(rng.permutation(count)[:kept]).astype(np.int64)
+    row_count = max(2, round(count * rng.uniform(min_share, 1.0)))
+    return np.sort(rng.permutation(count)[:row_count]).astype(np.int64)
 
 
 def neighbour_batches(

@@ -66,8 +66,8 @@ def hardest_triplets(anchor: Tensor, positive: Tensor) -> tuple[Tensor, Tensor, 
         raise ShapeError("triplets", expected="two of (N, D), N >= 2", actual=actual)
     count, both = len(anchor), torch.cat([anchor, positive])
     cosine = both.detach() @ both.detach().T
-    own = torch.eye(count, dtype=torch.bool, device=anchor.device).repeat(2, 2)
-    best, at = cosine.masked_fill(own, -torch.inf).max(dim=1)
+    same_point = torch.eye(count, dtype=torch.bool, device=anchor.device).repeat(2, 2)
+    best, at = cosine.masked_fill(same_point, -torch.inf).max(dim=1)
     turned = best[count:] > best[:count]
     negative = both[torch.where(turned, at[count:], at[:count])]
     turned = turned[:, None]
@@ -131,10 +131,10 @@ class Projection(nn.Module):
 def _one_way(within: Tensor, across: Tensor) -> Tensor:
     """Mean over i of equation 5 for anchors of one view; both (..., n, n) cosines over tau."""
     n = across.shape[-1]
-    own = torch.eye(n, dtype=torch.bool, device=across.device)
+    same_point = torch.eye(n, dtype=torch.bool, device=across.device)
     positive = across.diagonal(dim1=-2, dim2=-1)
     negatives = torch.cat(
-        [within.masked_fill(own, -torch.inf), across.masked_fill(own, -torch.inf)], -1
+        [within.masked_fill(same_point, -torch.inf), across.masked_fill(same_point, -torch.inf)], -1
     )
     return (torch.logsumexp(negatives, dim=-1) - positive).mean()
 

@@ -114,7 +114,7 @@ class TripletLearner:
         rng = np.random.default_rng((config.seed, peers().draw_number(epoch)))
         share = half_cosine(epoch, config.epochs) if config.decay else 1.0
         set_rate(self.optimiser, config.learning_rate * share)
-        total, shares, easy, seen = 0.0, np.zeros(3), 0.0, 0
+        total, shares, easy, triplet_count = 0.0, np.zeros(3), 0.0, 0
         batches = self._batches(rng, triplets)
         for batch in batches[: peers().minimum(len(batches))]:
             anchor, positive, negative = self._embedded(triplets, batch, rng)
@@ -125,8 +125,8 @@ class TripletLearner:
             loss = adaptive_triplet(
                 anchor, positive, negative, hinge=config.hinge, min_margin=min_margin
             )
-            total, seen = total + descend(self.optimiser, loss), seen + len(batch)
-        return total / seen, shares / seen, easy / seen
+            total, triplet_count = total + descend(self.optimiser, loss), triplet_count + len(batch)
+        return total / triplet_count, shares / triplet_count, easy / triplet_count
 
     def _batches(self, rng: np.random.Generator, triplets: TripletSet) -> list[ArrayI64]:
         size = self.batch

@@ -41,12 +41,12 @@ def validate(
         ``nnt_score`` at the threshold of the best F1.
     """
     chosen = np.unique(np.linspace(0, len(stills) - 1, min(MAX_STILLS, len(stills))).astype(int))
-    found: dict[str, list[np.ndarray]] = {family: [] for family in FAMILIES}
+    rows_of_family: dict[str, list[np.ndarray]] = {family: [] for family in FAMILIES}
     for i in chosen:
         rng = np.random.default_rng((seed, int(i)))
         for family in FAMILIES:
-            found[family].append(_pair(descriptor, stills[int(i)], family, rng))
-    pooled = {family: np.concatenate(rows) for family, rows in found.items()}
+            rows_of_family[family].append(_pair(descriptor, stills[int(i)], family, rng))
+    pooled = {family: np.concatenate(rows) for family, rows in rows_of_family.items()}
     pooled["all"] = np.concatenate(list(pooled.values()))
     threshold = best_threshold(pooled["all"][:, 0], pooled["all"][:, 1] > 0)
     return {family: _scores(rows, threshold) for family, rows in pooled.items()}
@@ -87,11 +87,11 @@ def _view(still: KeypointStill, family: str, rng: np.random.Generator) -> tuple[
         config = StillViewConfig(gain=(1, 1), gamma=(1, 1), noise_sd=0)
         kernel = np.full((1, int(rng.choice((3, 5, 10, 15)))), 1.0)
         return np.asarray(cv2.filter2D(still.grey, -1, kernel / kernel.sum())), np.eye(3)
-    one = {"rotation": "rotations_deg", "translation": "shifts_px", "scale": "scales"}
+    field_of_family = {"rotation": "rotations_deg", "translation": "shifts_px", "scale": "scales"}
     config = StillViewConfig(combined=1.0, tilt=0.06 if family == "viewpoint" else 0.0)
-    if family in one:
+    if family in field_of_family:
         still_values = {"rotations_deg": (0.0,), "shifts_px": (0.0,), "scales": (1.0,)}
-        still_values[one[family]] = getattr(config, one[family])
+        still_values[field_of_family[family]] = getattr(config, field_of_family[family])
         config = StillViewConfig(combined=1.0, tilt=0.0, **still_values)  # type: ignore[arg-type]
     matrix = random_transform(rng, (height, width), config)
     view = np.asarray(cv2.warpPerspective(still.grey, matrix, (width, height)), np.uint8)
@@ -102,10 +102,10 @@ def _view(still: KeypointStill, family: str, rng: np.random.Generator) -> tuple[
 
 
 def _scores(rows: np.ndarray, threshold: float) -> dict[str, float]:
-    kept = rows[:, 0] < threshold
+    is_match = rows[:, 0] < threshold
     right = rows[:, 1] > 0
     return {
         "precision": round(float(right.mean()), 4) if len(rows) else 0.0,
-        "nnt_precision": round(float((right & kept).sum() / max(kept.sum(), 1)), 4),
-        "nnt_score": round(float((right & kept).sum() / max(len(rows), 1)), 4),
+        "nnt_precision": round(float((right & is_match).sum() / max(is_match.sum(), 1)), 4),
+        "nnt_score": round(float((right & is_match).sum() / max(len(rows), 1)), 4),
     }

@@ -87,19 +87,21 @@ def read_stills(
     paths = images_in(data / config.folder)
     if not paths:
         raise BadInputError(f"{config.folder}: expected a folder of images, found none")
-    kept: tuple[list[KeypointStill], list[KeypointStill]] = ([], [])
+    split: tuple[list[KeypointStill], list[KeypointStill]] = ([], [])
     for done, path in enumerate(paths, 1):
         long_side = config.long_sides_px[done % len(config.long_sides_px)]
         still = make_still(path.name, read_still(path), long_side_px=long_side, config=config)
         if still is not None:
-            kept[int(path.name.startswith(config.held_out))].append(still)
+            split[int(path.name.startswith(config.held_out))].append(still)
         progress(done, len(paths), "reading stills")
-    if not kept[0]:
+    if not split[0]:
         raise BadInputError(f"{config.folder}: no still with enough key points to train on")
-    return kept
+    return split
 
 
-def read_sequence(frames: Path, config: StillsConfig, *, most: int = 60) -> list[KeypointStill]:
+def read_sequence(
+    frames: Path, config: StillsConfig, *, max_count: int = 60
+) -> list[KeypointStill]:
     """Read evenly spaced stills of a folder of frames or a video, at the last size.
 
     Raises:
@@ -108,7 +110,7 @@ def read_sequence(frames: Path, config: StillsConfig, *, most: int = 60) -> list
     from ml.mosaic.frames.sources import open_source
 
     source = open_source(frames)
-    wanted = set(np.linspace(0, max(source.count - 1, 0), most).round().astype(int).tolist())
+    wanted = set(np.linspace(0, max(source.count - 1, 0), max_count).round().astype(int).tolist())
     stills = []
     for frame in source.frames():
         if frame.index in wanted and frame.rgb is not None:
@@ -128,9 +130,9 @@ def make_still(
     long_side_px: int,
     config: StillsConfig,
     burnt_in: Sequence[Area] = BURNT_IN,
-    least: int = 20,
+    min_count: int = 20,
 ) -> KeypointStill | None:
-    """Crop an image to the field of view and detect key points; None with fewer than ``least``.
+    """Crop an image to the field of view and detect key points; None with fewer than ``min_count``.
 
     Args:
         long_side_px: of the image before it is cropped.
@@ -139,26 +141,26 @@ def make_still(
     small = resized(image, long_side_px=long_side_px)
     grey = to_grey(small)
     mask = scope_mask(grey, margin_px=8) & ~areas_mask(grey.shape, burnt_in)
-    seen = _bounding_box(mask)
-    small, grey, mask = small[seen], np.ascontiguousarray(grey[seen]), mask[seen]
+    box = _bounding_box(mask)
+    small, grey, mask = small[box], np.ascontiguousarray(grey[box]), mask[box]
     if min(grey.shape) < MIN_SIDE_PX:
         return None
-    found = detect_keypoints(
+    detected = detect_keypoints(
         small, config=DetectorConfig("sift", max_keypoints=2 * config.keypoints), mask=mask
     )
-    kept = spaced(found.xy, apart_px=config.apart_px)[: config.keypoints]
-    if len(kept) < least:
+    rows = spaced(detected.xy, apart_px=config.apart_px)[: config.keypoints]
+    if len(rows) < min_count:
         return None
-    return KeypointStill(name, grey, equalise(grey), take(found, kept))
+    return KeypointStill(name, grey, equalise(grey), take(detected, rows))
 
 
 def spaced(xy: ArrayF32, *, apart_px: float) -> ArrayI64:
     """Select rows in order, at least ``apart_px`` from every selected point."""
-    kept: list[int] = []
+    rows: list[int] = []
     for i, point in enumerate(xy):
-        if not kept or np.square(xy[kept] - point).sum(axis=1).min() >= apart_px**2:
-            kept.append(i)
-    return np.array(kept, np.int64)
+        if not rows or np.square(xy[rows] - point).sum(axis=1).min() >= apart_px**2:
+            rows.append(i)
+    return np.array(rows, np.int64)
 
 
 def random_transform(
@@ -223,11 +225,11 @@ def random_motion_kernel(rng: np.random.Generator, longest_px: int) -> ArrayF32:
     return result
 
 
-def _tilt(rng: np.random.Generator, centre: tuple[float, float], most: float) -> ArrayF64:
-    """Random perspective about the centre, of at most ``most`` at the corners."""
+def _tilt(rng: np.random.Generator, centre: tuple[float, float], max_tilt: float) -> ArrayF64:
+    """Random perspective about the centre, of at most ``max_tilt`` at the corners."""
     cx, cy = centre
     tilt = np.eye(3)
-    tilt[2, :2] = rng.uniform(-most, most, 2) / np.maximum((cx, cy), 1.0)
+    tilt[2, :2] = rng.uniform(-max_tilt, max_tilt, 2) / np.maximum((cx, cy), 1.0)
     return translation(cx, cy) @ tilt @ translation(-cx, -cy)
 
 

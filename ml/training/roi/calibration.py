@@ -108,7 +108,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise BadInputError(f"groups: {path.name!r} is not there")
-    found = sorted(p for p in path.rglob("*") if p.suffix.lower() in _PICTURES)
-    if not found:
+    files = sorted(p for p in path.rglob("*") if p.suffix.lower() in _PICTURES)
+    if not files:
         raise BadInputError(f"groups: no images in {path.name!r}")
-    return found
+    return files

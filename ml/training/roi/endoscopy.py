@@ -102,7 +102,7 @@ def train_endoscopy(run: TrainingRun[EndoscopyTrainConfig], *, data: Path) -> En
         )
         network.words.copy_(words)
         vectors = torch.stack([network.aggregate(rows) for rows in described])
-        kept = _set_projection(network, vectors, config.power)
+        kept_variance = _set_projection(network, vectors, config.power)
     save_keypoint_encoder(
         run.weights,
         name=config.name,
@@ -113,7 +113,7 @@ def train_endoscopy(run: TrainingRun[EndoscopyTrainConfig], *, data: Path) -> En
     summary: EndoscopySummary = {
         **run.summary(),
         "regions": len(described),
-        "kept_variance": kept,
+        "kept_variance": kept_variance,
     }
     run.write_log(summary)
     return summary
@@ -125,8 +125,8 @@ def stills_of(config: EndoscopyTrainConfig, data: Path) -> list[Path]:
     Raises:
         BadInputError: there are none, or all are left out.
     """
-    found = source_files([config.source], data)
-    files = [path for path in found if not path.name.startswith(config.left_out)]
+    paths = source_files([config.source], data)
+    files = [path for path in paths if not path.name.startswith(config.left_out)]
     if not files:
         raise BadInputError(f"{config.source}: every still is left out")
     return files
@@ -183,12 +183,12 @@ def _described_regions(
         descriptor=load(),
     )
     views = drawn_views(encoder, config, data, run.progress)
-    found: list[Tensor] = []
+    descriptors: list[Tensor] = []
     for done, view in enumerate(views, 1):
         with suppress(EmptyRegionError):
-            found.append(torch.from_numpy(encoder.describe(view)[1]))
+            descriptors.append(torch.from_numpy(encoder.describe(view)[1]))
         run.progress(done, len(views), "describing")
-    return found
+    return descriptors
 
 
 def _set_projection(network: Vlad, vectors: Tensor, power: float) -> float:

@@ -98,9 +98,9 @@ def train_lab_encoder(
     work.mkdir(parents=True, exist_ok=True)
     if isinstance(base, KeypointEncoder):
         return _endoscopy(base, data, work, progress)
-    base_weights, own = _has_own_patch_network(base)
+    base_weights, patch_encoder = _has_own_patch_network(base)
     config = _config(data, patches or PATCHES, steps)
-    return _histology(base_weights, own, data, work, config, hours, progress)
+    return _histology(base_weights, patch_encoder, data, work, config, hours, progress)
 
 
 def require_trainable(base: RegionEncoder) -> None:
@@ -126,11 +126,11 @@ def _config(data: Path, patches: PatchTrainConfig, steps: int) -> PatchTrainConf
     path = data / "patches.json"
     if not path.is_file():
         raise BadInputError("there is no region of a slide or still to learn from")
-    found = config_from_file(patches, path)
+    config = config_from_file(patches, path)
     return dataclasses.replace(
-        found,
-        slides=within_memory(found.slides, data, MAX_BYTES),
-        held_out=within_memory(found.held_out, data, MAX_BYTES // 4),
+        config,
+        slides=within_memory(config.slides, data, MAX_BYTES),
+        held_out=within_memory(config.held_out, data, MAX_BYTES // 4),
         steps=steps,
         cooldown=max(1, steps // 4),
     )
@@ -140,24 +140,24 @@ def within_memory(
     slides: Sequence[tuple[str, str, float]], data: Path, max_bytes: int
 ) -> tuple[tuple[str, str, float], ...]:
     """Pictures that fit into memory, of each patient in turn."""
-    own: dict[str, list[tuple[str, str, float]]] = {}
+    of_patient: dict[str, list[tuple[str, str, float]]] = {}
     for name, patient, mpp in slides:
-        own.setdefault(patient, []).append((name, patient, mpp))
-    turns = sorted((turn, slide) for rows in own.values() for turn, slide in enumerate(rows))
-    kept: list[tuple[str, str, float]] = []
+        of_patient.setdefault(patient, []).append((name, patient, mpp))
+    turns = sorted((turn, slide) for rows in of_patient.values() for turn, slide in enumerate(rows))
+    chosen: list[tuple[str, str, float]] = []
     held = 0.0
     for _, slide in turns:
         with Image.open(data / slide[0]) as image:
             held += image.width * image.height * _BYTES_PER_PIXEL
-        if kept and held > max_bytes:
+        if chosen and held > max_bytes:
             break
-        kept.append(slide)
-    return tuple(kept)
+        chosen.append(slide)
+    return tuple(chosen)
 
 
 def _histology(  # noqa: PLR0917
     base: RoiEncoder,
-    own: PatchCnnEncoder,
+    patch_encoder: PatchCnnEncoder,
     data: Path,
     work: Path,
     config: PatchTrainConfig,
@@ -165,15 +165,20 @@ def _histology(  # noqa: PLR0917
     progress: Progress,
 ) -> LabTrained:
     # Training uses another readout of the same weights.
-    sizes = dataclasses.replace(own.network.config, readout=STAGES)
+    sizes = dataclasses.replace(patch_encoder.network.config, readout=STAGES)
     config = dataclasses.replace(config, network=sizes)
     network = PatchCnn(sizes)
-    network.load_state_dict(own.network.state_dict())
+    network.load_state_dict(patch_encoder.network.state_dict())
     start = work / "start.safetensors"
     if not start.is_file():
         save_patch_cnn(start, name=config.name, version=base.version, network=network)
     run = TrainingRun(
-        config, work / "patches", start=start, hours=hours, compute=own.compute, progress=progress
+        config,
+        work / "patches",
+        start=start,
+        hours=hours,
+        compute=patch_encoder.compute,
+        progress=progress,
     )
     train_patches(run, data=data)
     _require_finite(run)
@@ -190,7 +195,7 @@ def _histology(  # noqa: PLR0917
     )
     base_weights = _saved(base, work / "base.safetensors") if base.config.network.layers else None
     roi = TrainingRun(
-        graph, work / "roi", start=base_weights, compute=own.compute, progress=progress
+        graph, work / "roi", start=base_weights, compute=patch_encoder.compute, progress=progress
     )
     train_roi(roi, data=data, patch_weights=run.weights)
     return _result(roi.weights, run, [patient for _, patient, _ in config.slides])

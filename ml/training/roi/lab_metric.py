@@ -84,7 +84,9 @@ def run(args: argparse.Namespace, progress: Progress) -> MetricReport:
 def _figures(dataset: RegionDataset, min_test_patients: int, progress: Progress) -> str:
     """Markdown of the figures that a portal shows for such an archive."""
     try:
-        found = learn_from_archive(dataset, progress=progress, min_test_patients=min_test_patients)
+        outcome = learn_from_archive(
+            dataset, progress=progress, min_test_patients=min_test_patients
+        )
     except TooLittleError as error:
         return f"Refused: {error}"
     measures: list[list[str | float | None]] = [
@@ -97,23 +99,23 @@ def _figures(dataset: RegionDataset, min_test_patients: int, progress: Progress)
             measure.low,
             measure.high,
         ]
-        for measure in found.comparison.measures
+        for measure in outcome.comparison.measures
     ]
     heads = ["Measure", "Patients", "Before", "Learned", "Gain", "from", "to"]
     changes = [
         f"- {label.label}, {label.regions} regions: {label.old:.3f} to {label.new:.3f}; "
         f"{label.better} better, {label.same} the same, {label.worse} worse"
-        for label in found.comparison.labels
+        for label in outcome.comparison.labels
     ]
-    parts = [_summary(found, dataset), markdown_table(heads, measures), "\n".join(changes)]
+    parts = [_summary(outcome, dataset), markdown_table(heads, measures), "\n".join(changes)]
     return "\n\n".join(parts)
 
 
-def _summary(found: LearningOutcome, dataset: RegionDataset) -> str:
+def _summary(outcome: LearningOutcome, dataset: RegionDataset) -> str:
     return (
-        f"{len(dataset.vectors)} regions of {found.sufficiency.patients} patients, "
-        f"{found.learned_patients} of them learned from. {RULE} "
-        f"Chosen: {found.chosen}. Verdict: {'better' if found.is_better else 'not better'}."
+        f"{len(dataset.vectors)} regions of {outcome.sufficiency.patients} patients, "
+        f"{outcome.learned_patients} of them learned from. {RULE} "
+        f"Chosen: {outcome.chosen}. Verdict: {'better' if outcome.is_better else 'not better'}."
     )
 
 

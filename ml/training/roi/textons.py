@@ -55,19 +55,19 @@ def fit_textons(
     """
     config, fit = config or TextonConfig(), fit or TextonFitConfig()
     chosen = balanced(tiles, each, seed=seed)
-    found: list[ArrayF32] = []
+    sampled: list[ArrayF32] = []
     for done, tile in enumerate(chosen, 1):
         pixels = tile_pixels(tile)
         if tissue_share(pixels) >= MIN_TISSUE_SHARE:
             rng = np.random.default_rng((seed, 6, done))
             jets = contrast_jets(pixels, config)
-            found.append(jets[rng.permutation(len(jets))[: fit.points]])
+            sampled.append(jets[rng.permutation(len(jets))[: fit.points]])
         progress(done, len(chosen), "textons: measuring")
-    if not found:
+    if not sampled:
         raise BadInputError(
             f"textons: expected tissue to learn from, found none in {len(chosen)} tiles"
         )
-    bank = fit_bank(np.concatenate(found), config, fit=fit, seed=seed)
+    bank = fit_bank(np.concatenate(sampled), config, fit=fit, seed=seed)
     encoder = TextonEncoder(bank, config)
     if out is not None:
         version = f"{config_hash(config)}-{config_hash(fit)}"

@@ -66,7 +66,7 @@ def balanced(tiles: Sequence[Tile], each: int, *, seed: int) -> tuple[Tile, ...]
     for tile in tiles:
         of_patient[tile.patient].append(tile)
     return tuple(
-        own[i]
-        for _, own in sorted(of_patient.items())
-        for i in sorted(rng.permutation(len(own))[:each].tolist())
+        patient_tiles[i]
+        for _, patient_tiles in sorted(of_patient.items())
+        for i in sorted(rng.permutation(len(patient_tiles))[:each].tolist())
     )

@@ -84,12 +84,14 @@ def training_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
 
 def held_out_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
     """At most ``MAX_HELD_OUT`` stills of the operations held out, about as many of each."""
-    found = []
+    chosen = []
     for prefix in config.held_out:
         files = sorted((data / config.source).glob("*.[jp][pn]g"))
-        own = [path for path in files if path.name.startswith(prefix)]
-        found += own[:: max(1, -(-len(own) * len(config.held_out) // MAX_HELD_OUT))]
-    return found
+        source_paths = [path for path in files if path.name.startswith(prefix)]
+        chosen += source_paths[
+            :: max(1, -(-len(source_paths) * len(config.held_out) // MAX_HELD_OUT))
+        ]
+    return chosen
 
 
 def _boxes(values: tuple[float, ...]) -> list[Area]:

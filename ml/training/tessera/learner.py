@@ -81,10 +81,10 @@ class TesseraLearner:
     def _held_out_loss(self) -> float:
         self.network.eval()
         with torch.no_grad():
-            found = [
+            losses = [
                 float(self._loss(*self._descriptors(*batch))) for batch in self._held_out_batches
             ]
-        return float(np.mean(found))
+        return float(np.mean(losses))
 
     def _batches_of(
         self, stills: Sequence[ImageU8]

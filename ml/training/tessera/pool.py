@@ -113,17 +113,17 @@ def _part(
     image_a = degraded(base, rng, view) if rng.random() < pool.first_changed else base
     if rng.random() < pool.second_changed:
         image_b = degraded(image_b, rng, view)
-    seen = rng.permutation(np.flatnonzero(_inside(base, xy) & _inside(base, xy_b)))
-    is_local = rng.random() < pool.local and len(seen) > 0
+    visible = rng.permutation(np.flatnonzero(_inside(base, xy) & _inside(base, xy_b)))
+    is_local = rng.random() < pool.local and len(visible) > 0
     if is_local:
-        seen = seen[np.argsort(np.hypot(*(xy[seen] - xy[seen[0]]).T), kind="stable")]
-    seen = seen[: pool.pairs]
-    noise = rng.normal(0, pool.jitter_px, (len(seen), 2)).astype(np.float32)
+        visible = visible[np.argsort(np.hypot(*(xy[visible] - xy[visible[0]]).T), kind="stable")]
+    visible = visible[: pool.pairs]
+    noise = rng.normal(0, pool.jitter_px, (len(visible), 2)).astype(np.float32)
     low, high = np.log(pool.support)
-    zoom = np.exp(rng.uniform(low, high, len(seen))).astype(np.float32)
-    a = polar_patches(image_a, xy[seen], grid=grid, zoom=zoom).astype(np.float16)
-    b = polar_patches(image_b, xy_b[seen] + noise, grid=grid, zoom=zoom).astype(np.float16)
-    return PolarPatchPairs(number, a, b, xy[seen], is_local)
+    zoom = np.exp(rng.uniform(low, high, len(visible))).astype(np.float32)
+    a = polar_patches(image_a, xy[visible], grid=grid, zoom=zoom).astype(np.float16)
+    b = polar_patches(image_b, xy_b[visible] + noise, grid=grid, zoom=zoom).astype(np.float16)
+    return PolarPatchPairs(number, a, b, xy[visible], is_local)
 
 
 def _shrunk(still: ImageU8, long_side_px: int) -> ImageU8:
@@ -137,15 +137,18 @@ def _points(base: ImageU8, rng: np.random.Generator, pool: PoolConfig) -> ArrayF
     name = pool.detectors[int(rng.integers(len(pool.detectors)))]
     everywhere = rng.random() < pool.unmasked
     mask = np.ones_like(base) if everywhere else visible_area(base)
-    found = detect_keypoints(
+    keypoints = detect_keypoints(
         base,
         config=DetectorConfig(
             name=name, max_keypoints=4 * pool.pairs, equalised=not everywhere, fill_share=1.0
         ),
         mask=mask * np.uint8(255),
     )
-    extra = rng.random((int(pool.random_points * len(found)), 2)) * [base.shape[1], base.shape[0]]
-    both = np.concatenate([found.xy, extra.astype(np.float32)])
+    extra = rng.random((int(pool.random_points * len(keypoints)), 2)) * [
+        base.shape[1],
+        base.shape[0],
+    ]
+    both = np.concatenate([keypoints.xy, extra.astype(np.float32)])
     return np.asarray(np.unique(both, axis=0), np.float32)
 
 

@@ -112,9 +112,9 @@ class DptDepth:
         pixels = shifted / np.asarray(IMAGENET_STD, np.float32)
         batch = torch.from_numpy(pixels.transpose(2, 0, 1)[None].astype(np.float32))
         with torch.inference_mode():
-            found = self.model(pixel_values=batch).predicted_depth[0].double().numpy()
-        values = 1 / np.maximum(found, _FLOOR * max(float(np.median(found)), 1e-6))
-        return _resized(scaled_depth(values if self.inverse else found), (height, width))
+            depth = self.model(pixel_values=batch).predicted_depth[0].double().numpy()
+        values = 1 / np.maximum(depth, _FLOOR * max(float(np.median(depth)), 1e-6))
+        return _resized(scaled_depth(values if self.inverse else depth), (height, width))
 
 
 def _resized(depth: ArrayF64, shape: tuple[int, int]) -> ArrayF64:

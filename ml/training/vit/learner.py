@@ -117,20 +117,20 @@ class VitLearner:
     ) -> Tensor | None:
         """Loss of one pair; None if it holds fewer than two patch pairs."""
         config, patch_px = self.config, self.network.patch_px
-        found = patch_pairs(
+        pairs = patch_pairs(
             pair.view, patch_px=patch_px, valid=pair.valid, cycle_px=config.cycle_px or None
         )
-        if len(found) < 2:
+        if len(pairs) < 2:
             return None
         rows = target.flatten(1).T
-        anchor = source.flatten(1).T[torch.from_numpy(found.source).to(self.device)]
+        anchor = source.flatten(1).T[torch.from_numpy(pairs.source).to(self.device)]
         if config.sampled_positive:
-            xy_t = torch.from_numpy(found.xy_t).to(self.device)
+            xy_t = torch.from_numpy(pairs.xy_t).to(self.device)
             positive = sample_map(target, xy_t, patch_px=patch_px)
         else:
-            positive = rows[torch.from_numpy(found.target).to(self.device)]
+            positive = rows[torch.from_numpy(pairs.target).to(self.device)]
         shape = (target.shape[1], target.shape[2])
-        near = torch.from_numpy(near_patches(found.xy_t, shape, patch_px, config.near_patches))
+        near = torch.from_numpy(near_patches(pairs.xy_t, shape, patch_px, config.near_patches))
         near = near.to(self.device)
         if step < config.warmup_steps:
             return contrastive_loss(anchor, positive, rows, near, temperature=config.temperature)

@@ -77,9 +77,11 @@ def patch_pairs(
         back = _at(view.xy_s, np.where(inside[:, None], xy_t, 0))
         away = np.linalg.norm(back - centres, axis=1)
         inside &= np.isfinite(away) & (away <= cycle_px)
-    kept = np.flatnonzero(inside)
-    cell = np.floor((xy_t[kept] + 0.5) / patch_px).astype(np.int64)
-    return TruePatchPairs(kept, cell[:, 1] * shape[1] + cell[:, 0], xy_t[kept].astype(np.float32))
+    source = np.flatnonzero(inside)
+    cell = np.floor((xy_t[source] + 0.5) / patch_px).astype(np.int64)
+    return TruePatchPairs(
+        source, cell[:, 1] * shape[1] + cell[:, 0], xy_t[source].astype(np.float32)
+    )
 
 
 def sample_map(features: Tensor, xy: Tensor, *, patch_px: int) -> Tensor:
@@ -168,9 +170,9 @@ def contrastive_loss(
     to_all = (
         functional.normalize(anchor, dim=1) @ functional.normalize(target, dim=1).T
     ) / temperature
-    own = functional.cosine_similarity(anchor, positive, dim=1) / temperature
-    logits = torch.cat([own[:, None], to_all.masked_fill(near, -torch.inf)], dim=1)
-    return -(own - torch.logsumexp(logits, dim=1)).mean()
+    to_positive = functional.cosine_similarity(anchor, positive, dim=1) / temperature
+    logits = torch.cat([to_positive[:, None], to_all.masked_fill(near, -torch.inf)], dim=1)
+    return -(to_positive - torch.logsumexp(logits, dim=1)).mean()
 
 
 def _at(field: ArrayF32, xy: ArrayF32) -> ArrayF32:

@@ -101,20 +101,20 @@ def z_buffer(xy: ArrayF64, z: ArrayF64, shape: tuple[int, int]) -> ArrayI64:
     order = np.argsort(-z, kind="stable")  # the nearest is written last
     order = order[np.isfinite(xy[order]).all(axis=1)]
     low = np.floor(np.clip(xy[order], -2.0, max(shape) + 2.0)).astype(np.int64)
-    whole = xy[order] == low  # on the grid: no second pixel along that axis
-    seen = np.full(height * width, -1, np.int64)
+    on_grid = xy[order] == low  # on the grid: no second pixel along that axis
+    row_of_pixel = np.full(height * width, -1, np.int64)
     nearest = np.full(height * width, np.inf)
     for dx, dy in ((0, 0), (1, 0), (0, 1), (1, 1)):
         x, y = low[:, 0] + dx, low[:, 1] + dy
         inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
-        inside &= ~((dx == 1) & whole[:, 0]) & ~((dy == 1) & whole[:, 1])
+        inside &= ~((dx == 1) & on_grid[:, 0]) & ~((dy == 1) & on_grid[:, 1])
         pixel, rows = (y * width + x)[inside], order[inside]
-        one = np.full(height * width, -1, np.int64)
-        one[pixel] = rows
-        depth = np.where(one >= 0, z[one], np.inf)
+        splat = np.full(height * width, -1, np.int64)
+        splat[pixel] = rows
+        depth = np.where(splat >= 0, z[splat], np.inf)
         closer = depth < nearest
-        seen[closer], nearest[closer] = one[closer], depth[closer]
-    return seen.reshape(height, width)
+        row_of_pixel[closer], nearest[closer] = splat[closer], depth[closer]
+    return row_of_pixel.reshape(height, width)
 
 
 def synthesise_view(
@@ -141,9 +141,9 @@ def synthesise_view(
         raise ShapeError("depth", expected=f"{image.shape[:2]}", actual=str(depth.shape))
     points = move(back_project(depth, camera), T_t_from_s)
     xy, z = project(points, camera)
-    seen = z_buffer(xy.reshape(-1, 2), z.ravel(), depth.shape)
+    row_of_pixel = z_buffer(xy.reshape(-1, 2), z.ravel(), depth.shape)
     xy_t = xy.astype(np.float32)
-    xy_s = _source_positions(seen, xy_t)
+    xy_s = _source_positions(row_of_pixel, xy_t)
     warped = cv2.remap(
         image, xy_s[:, :, 0], xy_s[:, :, 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
     )
@@ -152,11 +152,11 @@ def synthesise_view(
     return NovelView(np.asarray(warped, np.uint8), xy_t, xy_s, visible)
 
 
-def _source_positions(seen: ArrayI64, xy_t: ArrayF32) -> ArrayF32:
+def _source_positions(row_of_pixel: ArrayI64, xy_t: ArrayF32) -> ArrayF32:
     """(H, W, 2) position in the source of each pixel of the view."""
-    height, width = seen.shape
-    covered = seen >= 0
-    start = np.stack([seen % width, seen // width], axis=2).astype(np.float32)
+    height, width = row_of_pixel.shape
+    covered = row_of_pixel >= 0
+    start = np.stack([row_of_pixel % width, row_of_pixel // width], axis=2).astype(np.float32)
     v, u = np.mgrid[:height, :width].astype(np.float32)
     target = np.stack([u, v], axis=2)
     inverse = _inverse_slope(xy_t)[start[:, :, 1].astype(np.int64), start[:, :, 0].astype(np.int64)]
@@ -189,9 +189,9 @@ def _round_trip_px(xy_t: ArrayF32, xy_s: ArrayF32) -> ArrayF32:
     """(H, W) error of the round trip of each source pixel."""
     height, width = xy_t.shape[:2]
     v, u = np.mgrid[:height, :width].astype(np.float32)
-    whole = np.rint(np.nan_to_num(xy_t, nan=-9.0)).clip(-9, 1 << 20).astype(np.int64)
-    inside = (whole >= 0).all(axis=2) & (whole[:, :, 0] < width) & (whole[:, :, 1] < height)
-    back = xy_s[whole[:, :, 1] * inside, whole[:, :, 0] * inside]
+    xy_grid = np.rint(np.nan_to_num(xy_t, nan=-9.0)).clip(-9, 1 << 20).astype(np.int64)
+    inside = (xy_grid >= 0).all(axis=2) & (xy_grid[:, :, 0] < width) & (xy_grid[:, :, 1] < height)
+    back = xy_s[xy_grid[:, :, 1] * inside, xy_grid[:, :, 0] * inside]
     away = np.hypot(back[:, :, 0] - u, back[:, :, 1] - v)
     return np.asarray(np.where(inside & np.isfinite(away), away, np.inf), np.float32)
 

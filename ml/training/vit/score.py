@@ -46,6 +46,6 @@ def _tally(network: VitMatcher, pair: NovelViewPair) -> np.ndarray:
     xy_t = np.full((len(source), 2), np.nan, np.float32)
     xy_t[truth.source] = truth.xy_t
     known = np.isfinite(xy_t[matches[:, 0], 0])
-    found = patch_centres((maps.shape[2], maps.shape[3]), patch_px)[matches[known, 1]]
-    error = np.abs(found - xy_t[matches[known, 0]]).max(axis=1)
+    matched_px = patch_centres((maps.shape[2], maps.shape[3]), patch_px)[matches[known, 1]]
+    error = np.abs(matched_px - xy_t[matches[known, 0]]).max(axis=1)
     return np.array([known.sum(), (error <= patch_px).sum(), len(truth)])

@@ -122,7 +122,7 @@ def run(args: argparse.Namespace, progress: Progress) -> PlacesReport:
         "config": config,
         "scenes": [scene.name for scene in scenes],
         "regions": sum(len(scene.regions) for scene in scenes),
-        "scores": {name: by_truth(found) for name, found in scores.items()},
+        "scores": {name: by_truth(method_scores) for name, method_scores in scores.items()},
         "called_close": close,
     }
 
@@ -149,12 +149,14 @@ def read_scenes(data: Path, config: PlacesConfig, progress: Progress) -> list[Sc
 
 def scores_table(scores: dict[str, Scores]) -> str:
     """Markdown table of the methods by truth and distance, with intervals in brackets."""
-    cases = sorted({case for own in scores.values() for case in own}, key=_order)
+    cases = sorted(
+        {case for method_scores in scores.values() for case in method_scores}, key=_order
+    )
     heads = ["method", *(f"{truth}, {distance}" for truth, distance in cases)]
     first = next(iter(scores.values()))
     rows = [["chance", *(f"{first[case].chance:.3f}" for case in cases)]]
-    for name, own in scores.items():
-        rows.append([name, *(_cell(own.get(case)) for case in cases)])
+    for name, method_scores in scores.items():
+        rows.append([name, *(_cell(method_scores.get(case)) for case in cases)])
     return markdown_table(heads, rows)
 
 
@@ -164,11 +166,13 @@ def close_lines(close: dict[str, dict[str, dict[str, CalledClose]]]) -> str:
         f"{name} calls the right place close in this share of searches: "
         + ", ".join(
             f"{of.found:.2f} ({truth}, {distance})"
-            for truth, own in nested.items()
-            for distance, of in own.items()
+            for truth, by_distance in nested.items()
+            for distance, of in by_distance.items()
         )
         + "; and the nearest of as many regions of other operations in "
-        + ", ".join(f"{of.unrelated:.2f}" for own in nested.values() for of in own.values())
+        + ", ".join(
+            f"{of.unrelated:.2f}" for by_distance in nested.values() for of in by_distance.values()
+        )
         + "."
         for name, nested in close.items()
     )
@@ -196,12 +200,12 @@ def _views(encoders: Sequence[object]) -> KeypointEncoder:
 
 
 def _vectors(method: PlaceMethod, scenes: Sequence[Scene], progress: Progress) -> list[ArrayF32]:
-    found = []
+    vectors = []
     for number, scene in enumerate(scenes):
         rows = [method.vector(scene, index) for index in range(len(scene.regions))]
-        found.append(np.stack(rows))
+        vectors.append(np.stack(rows))
         progress(number + 1, len(scenes), method.name)
-    return found
+    return vectors
 
 
 def _again(

@@ -78,4 +78,4 @@ def region_view(views: KeypointEncoder, scene: Scene, index: int) -> RegionView:
 def _root_sift(view: RegionView) -> ArrayF32:
     """(N, 128) RootSIFT descriptors inside a region."""
     inside = view.inside.astype(np.uint8) * np.uint8(255)
-    return root_sift(view.image, inside, contrast=_CONTRAST, most=_POINTS)
+    return root_sift(view.image, inside, contrast=_CONTRAST, max_count=_POINTS)

@@ -69,7 +69,7 @@ def score_vectors(
     scenes: Sequence[Scene], vectors: Sequence[ArrayF32]
 ) -> dict[tuple[str, str], PlaceScore]:
     """Scores by (truth, distance) of the vectors (N, D) of each scene's regions."""
-    found: dict[tuple[str, str], PlaceScore] = {}
+    by_truth: dict[tuple[str, str], PlaceScore] = {}
     for truth in sorted({scene.truth for scene in scenes}):
         for distance in DISTANCES:
             found_queries = list(queries(scenes, truth, distance))
@@ -78,8 +78,8 @@ def score_vectors(
             values = [
                 ranked_score(query, nearest(vectors[query.scene], query)) for query in found_queries
             ]
-            found[truth, distance] = summed(scenes, found_queries, values)
-    return found
+            by_truth[truth, distance] = summed(scenes, found_queries, values)
+    return by_truth
 
 
 def nearest(vectors: ArrayF32, query: PlaceQuery) -> ArrayI64:
@@ -122,24 +122,24 @@ def called_close(
     nested: dict[str, dict[str, CalledClose]] = defaultdict(dict)
     for truth in sorted({scene.truth for scene in scenes}):
         for distance in DISTANCES:
-            found, unrelated = [], []
+            related, unrelated = [], []
             for query in queries(scenes, truth, distance):
-                own = vectors[query.scene]
+                scene_vectors = vectors[query.scene]
                 others = np.concatenate(
                     [
                         v
                         for v, o in zip(vectors, operation, strict=True)
                         if o != operation[query.scene]
                     ]
-                    or [np.zeros((0, own.shape[1]), np.float32)]
+                    or [np.zeros((0, scene_vectors.shape[1]), np.float32)]
                 )
                 others = drawn(others, len(query.gallery), query.scene, query.index)
-                vector, same = own[query.index], own[query.gallery[query.same]]
-                found.append(is_close(vector, same, len(query.gallery), calibration))
+                vector, same = scene_vectors[query.index], scene_vectors[query.gallery[query.same]]
+                related.append(is_close(vector, same, len(query.gallery), calibration))
                 unrelated.append(is_close(vector, others, len(others), calibration))
-            if found:
+            if related:
                 nested[truth][distance] = CalledClose(
-                    float(np.mean(found)), float(np.mean(unrelated))
+                    float(np.mean(related)), float(np.mean(unrelated))
                 )
     return dict(nested)
 

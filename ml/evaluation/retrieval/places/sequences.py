@@ -41,17 +41,19 @@ def sequence_scene(sequence: CalibratedSequence, config: SequenceConfig) -> Scen
     if not len(sequence.points):
         raise BadInputError(f"{sequence.name}: no scene points: places cannot be followed")
     frames = [sequence.read(index) for index in range(len(sequence.frames))]
-    whole = np.ones(frames[0].shape[:2], np.bool_)
-    mask = whole if sequence.mask is None else sequence.mask
+    full_mask = np.ones(frames[0].shape[:2], np.bool_)
+    mask = full_mask if sequence.mask is None else sequence.mask
     followed = _Followed(sequence, config, mask)
     regions: list[PlaceRegion] = []
-    kept: list[ArrayF64] = []
+    centres: list[ArrayF64] = []
     for start in range(0, len(frames), config.step):
-        for centre, points in followed.candidates(start, kept):
-            seen = followed.seen(start, centre, points)
-            if len(seen) >= 2:
-                regions += [PlaceRegion(frame, len(kept), outline) for frame, outline in seen]
-                kept.append(np.median(sequence.points[points], axis=0))
+        for centre, points in followed.candidates(start, centres):
+            outlines = followed.seen(start, centre, points)
+            if len(outlines) >= 2:
+                regions += [
+                    PlaceRegion(frame, len(centres), outline) for frame, outline in outlines
+                ]
+                centres.append(np.median(sequence.points[points], axis=0))
     if not regions:
         raise BadInputError(f"{sequence.name}: no place is seen in two frames")
     return Scene(
@@ -79,7 +81,9 @@ class _Followed:
         count = len(sequence.frames)
         self.used = [frozenset(rows[rows[:, 1] == f, 0].tolist()) for f in range(count)]
 
-    def candidates(self, frame: int, kept: list[ArrayF64]) -> Iterator[tuple[ArrayF64, ArrayI64]]:
+    def candidates(
+        self, frame: int, centres: list[ArrayF64]
+    ) -> Iterator[tuple[ArrayF64, ArrayI64]]:
         """Centres (2,) and points of squares in a frame, far from all earlier places."""
         points = np.array(sorted(self.used[frame]), np.int64)
         xy = self.sequence.project(points, frame)
@@ -89,21 +93,21 @@ class _Followed:
                 continue
             if not sees(square(centre, self.side), self.mask):
                 continue
-            placed = [self._projected(world, frame) for world in kept]
+            placed = [self._projected(world, frame) for world in centres]
             if all(np.hypot(*(other - centre)) >= self.spacing for other in placed):
                 yield centre, inside
 
     def seen(self, start: int, centre: ArrayF64, points: ArrayI64) -> list[tuple[int, ArrayF64]]:
         """(frame, outline) of each searched frame that sees the whole place."""
-        config, found = self.config, []
+        config, outlines = self.config, []
         for frame in range(0, len(self.used), config.step):
             near = range(max(0, frame - config.seen_within), frame + config.seen_within + 1)
             used = frozenset().union(*(self.used[f] for f in near if f < len(self.used)))
             shared = np.array([p for p in points if p in used], np.int64)
             outline = self._carried(start, frame, centre, shared)
             if outline is not None and sees(outline, self.mask):
-                found.append((frame, outline))
-        return found
+                outlines.append((frame, outline))
+        return outlines
 
     def _carried(
         self, start: int, frame: int, centre: ArrayF64, shared: ArrayI64

@@ -111,12 +111,12 @@ def _filmed(
     moved = visit.bend_px * cv2.resize(bend, (side, side), interpolation=cv2.INTER_CUBIC)
     points = np.stack([x + moved[..., 0], y + moved[..., 1]], axis=-1).reshape(-1, 2)
     where = transform_points(H_still_from_frame, points).reshape(side, side, 2)
-    seen = cv2.remap(still, where.astype(np.float32), None, cv2.INTER_LINEAR)  # type: ignore[call-overload]
+    view = cv2.remap(still, where.astype(np.float32), None, cv2.INTER_LINEAR)  # type: ignore[call-overload]
     slope = rng.uniform(-visit.side_light, visit.side_light, 2)
     light = (1 - 0.5 * radius**2) * np.clip((0.97 - radius) * 60, 0, 1) * rng.uniform(0.65, 1.35)
     light = light * (1 + slope[0] * (2 * x / side - 1) + slope[1] * (2 * y / side - 1))
     colour = 1 + rng.normal(0, visit.cast, 3)
-    shown = seen * light[..., None] * colour
+    shown = view * light[..., None] * colour
     for _ in range(int(rng.integers(2, 7))):
         shown = _with_glare(np.asarray(shown, np.float32), rng)
     blurred = cv2.GaussianBlur(shown, (0, 0), rng.uniform(*visit.blur_px))
@@ -149,12 +149,12 @@ def _regions(
         for x in np.arange(left + half, right - half, config.spacing_px):
             # A random offset, so that no place starts where another ends.
             corners = square(np.array([x, y]) + rng.uniform(-15, 15, 2), config.side_px)
-            seen = []
+            views = []
             for frame in range(0, len(maps), config.step):
                 outline = transform_points(np.linalg.inv(maps[frame]), corners)
                 if sees(outline, mask):
-                    seen.append(PlaceRegion(frame, place, outline))
-            if len(seen) >= 2:
-                regions += seen
+                    views.append(PlaceRegion(frame, place, outline))
+            if len(views) >= 2:
+                regions += views
                 place += 1
     return tuple(regions)

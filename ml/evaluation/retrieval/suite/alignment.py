@@ -155,10 +155,10 @@ def _refined(mask_a: ImageU8, mask_b: ImageU8, start: ArrayF64) -> ArrayF64:
     guess = np.linalg.inv(full)[:2].astype(np.float32)
     stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_COUNT, 200, 1e-6)
     try:
-        _, found = cv2.findTransformECC(soft_b, soft_a, guess, cv2.MOTION_AFFINE, stop)
+        _, affine = cv2.findTransformECC(soft_b, soft_a, guess, cv2.MOTION_AFFINE, stop)
     except cv2.error:
         return start
-    back = np.vstack([np.asarray(found, np.float64), [0, 0, 1]])
+    back = np.vstack([np.asarray(affine, np.float64), [0, 0, 1]])
     return np.linalg.inv(back)[:2] if abs(np.linalg.det(back)) > 1e-6 else start
 
 

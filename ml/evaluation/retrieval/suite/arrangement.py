@@ -54,8 +54,8 @@ def collage_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
     Raises:
         BadInputError: See ``read_patients``; or no patient has enough pieces.
     """
-    found = read_patients(data / config.path, use=config.where.get("use", ""), progress=progress)
-    return collages_of(config, found)
+    blocks = read_patients(data / config.path, use=config.where.get("use", ""), progress=progress)
+    return collages_of(config, blocks)
 
 
 def collages_of(config: SetConfig, blocks: Mapping[str, Sequence[Block]]) -> SuiteSet:
@@ -67,8 +67,8 @@ def collages_of(config: SetConfig, blocks: Mapping[str, Sequence[Block]]) -> Sui
         BadInputError: No patient has enough pieces.
     """
     wholes = []
-    for number, (patient, own) in enumerate(sorted(blocks.items())):
-        pieces = pieces_of(own)
+    for number, (patient, patient_blocks) in enumerate(sorted(blocks.items())):
+        pieces = pieces_of(patient_blocks)
         for turn in range(_COLLAGES if len(pieces) >= MIN_PIECES else 0):
             pixels = collage(pieces, np.random.default_rng((number, turn)))
             key = f"{config.path} {patient} {turn}"

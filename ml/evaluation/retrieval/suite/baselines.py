@@ -146,18 +146,18 @@ def _sift_words(words: _Words, config: SiftConfig, progress: Progress) -> ArrayF
     if path is not None and path.is_file():
         with np.load(path) as file:
             return np.asarray(file["words"], np.float32)
-    found = []
+    descriptors = []
     for done, tile in enumerate(words.tiles, 1):
         pixels = tile_pixels(tile)
         everywhere = np.full(pixels.shape[:2], 255, np.uint8)
         rows = root_sift(pixels, everywhere, contrast=config.contrast)
         rng = np.random.default_rng((words.seed, done))
-        found.append(rows[rng.permutation(len(rows))[: config.each]])
+        descriptors.append(rows[rng.permutation(len(rows))[: config.each]])
         progress(done, len(words.tiles), "SIFT: measuring")
-    together = np.concatenate(found)
-    if not len(together):
+    stacked = np.concatenate(descriptors)
+    if not len(stacked):
         raise BadInputError("the training tiles are too small for SIFT")
-    centres = visual_words(together, count=config.words, seed=words.seed)
+    centres = visual_words(stacked, count=config.words, seed=words.seed)
     if path is not None:
         write_npz(path, {"words": centres})
     return centres

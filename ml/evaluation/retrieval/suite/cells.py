@@ -50,18 +50,18 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
         a = last[1] if last is not None and last[0] == first else read_section(first)
         b = read_section(second)
         stride_um = config.stride_um or None
-        found = paired_cells(a, b, cell_um=config.cell_um, stride_um=stride_um)
-        own = _added(items, config, first, a, found.xy_a, found.side_px)
-        other = _added(items, config, second, b, found.xy_b, found.side_px)
-        reach_px = found.side_px / 2 if stride_um else found.side_px
+        cells = paired_cells(a, b, cell_um=config.cell_um, stride_um=stride_um)
+        items_a = _added(items, config, first, a, cells.xy_a, cells.side_px)
+        items_b = _added(items, config, second, b, cells.xy_b, cells.side_px)
+        reach_px = cells.side_px / 2 if stride_um else cells.side_px
         copies = [
-            _added(items, config, second, b, found.xy_b, found.side_px, seed=copy)
+            _added(items, config, second, b, cells.xy_b, cells.side_px, seed=copy)
             for copy in range(1, config.rearranged + 1)
         ]
         wrong = np.concatenate([np.zeros(0, np.int64), *copies])
         pair = f"{first.stem} in {second.stem}"
-        queries += _queries(found, own, other, wrong, reach_px, pair)
-        gallery += [*other.tolist(), *wrong.tolist()]
+        queries += _queries(cells, items_a, items_b, wrong, reach_px, pair)
+        gallery += [*items_b.tolist(), *wrong.tolist()]
         last = (second, b)
     return SuiteSet(config, tuple(items), tuple(gallery), (task_of("same place", queries),))
 
@@ -79,20 +79,20 @@ def section_pairs(folder: Path) -> list[tuple[Path, Path]]:
 
 
 def _queries(  # noqa: PLR0917
-    found: PairedCells,
-    own: ArrayI64,
-    other: ArrayI64,
+    cells: PairedCells,
+    items_a: ArrayI64,
+    items_b: ArrayI64,
     wrong: ArrayI64,
     reach_px: float,
     pair: str,
 ) -> list[SuiteQuery]:
-    near = cdist(found.xy_a, found.xy_a, "chebyshev") <= reach_px * 1.01
-    blocks = np.floor(found.xy_a * READ_MPP / _BLOCK_UM).astype(int)
+    near = cdist(cells.xy_a, cells.xy_a, "chebyshev") <= reach_px * 1.01
+    blocks = np.floor(cells.xy_a * READ_MPP / _BLOCK_UM).astype(int)
     near = np.pad(near, ((0, 0), (0, len(wrong))))
-    members = np.concatenate([other, wrong])
+    members = np.concatenate([items_b, wrong])
     return [
         SuiteQuery(int(item), members, near[row], pair, f"{pair} {blocks[row, 0]} {blocks[row, 1]}")
-        for row, item in enumerate(own)
+        for row, item in enumerate(items_a)
     ]
 
 

@@ -84,9 +84,9 @@ def run(args: argparse.Namespace, progress: Progress) -> SuiteReport:
     baselines = baseline_methods(
         config.training, data, seed=config.seed, cache=args.cache, progress=progress
     )
-    found = run_suite(config, sets, (*encoders, *baselines), cache=args.cache, progress=progress)
+    results = run_suite(config, sets, (*encoders, *baselines), cache=args.cache, progress=progress)
     # mypy cannot see that ``scores`` has none of the other keys.
-    result = cast("SuiteReport", {"suite": args.suite.name, "choose": args.choose, **found})
+    result = cast("SuiteReport", {"suite": args.suite.name, "choose": args.choose, **results})
     if args.card is not None:
         write_card(args.card, args.suite.stem, result)
     if args.plots is not None:

@@ -34,8 +34,8 @@ def suite_figure(result: Mapping[str, Any]) -> Figure:
 
     panels = [
         (f"{name}: {task}", scores)
-        for name, found in result["sets"].items()
-        for task, scores in found["tasks"].items()
+        for name, set_result in result["sets"].items()
+        for task, scores in set_result["tasks"].items()
     ]
     methods = list(result["methods"])
     rows = -(-len(panels) // _COLUMNS)
@@ -63,13 +63,21 @@ def _panel(
     result: Mapping[str, Any],
 ) -> None:
     for row, method in enumerate(methods):
-        found = scores["methods"][method]
-        score, (low, high) = found.as_is.score, found.as_is.interval
+        method_scores = scores["methods"][method]
+        score, (low, high) = method_scores.as_is.score, method_scores.as_is.interval
         colour = _BASELINE if result["methods"][method]["baseline"] else _ENCODER
         axes.barh(row, score, color=colour, height=0.7)
         axes.plot([low, high], [row, row], color=_INK, lw=1.2)
-        if found.swapped is not None:
-            axes.plot(found.swapped.score, row, marker="D", ms=5, color="white", mec=_INK, zorder=5)
+        if method_scores.swapped is not None:
+            axes.plot(
+                method_scores.swapped.score,
+                row,
+                marker="D",
+                ms=5,
+                color="white",
+                mec=_INK,
+                zorder=5,
+            )
     axes.axvline(scores["chance"], color=_INK, lw=1, ls=(0, (2, 3)))
     axes.set_yticks(range(len(methods)), methods, fontsize=9, color=_INK)
     axes.invert_yaxis()

@@ -46,24 +46,24 @@ def distances_of(
     learned: dict[str, LearnedMetric | None] = {}
 
     def distances(query: SuiteQuery) -> ArrayF64:
-        vector, found = queries[query.item][None], gallery[query.gallery]
+        vector, candidates = queries[query.item][None], gallery[query.gallery]
         if query_method.learn and task.labels:
             if query.group not in learned:
-                learned[query.group] = _learned(task, query, found)
+                learned[query.group] = _learned(task, query, candidates)
             metric = learned[query.group]
             if metric is not None:
-                vector, found = metric.apply(vector), metric.apply(found)
-        return _distances(vector[0].astype(np.float64), found.astype(np.float64), query_method)
+                vector, candidates = metric.apply(vector), metric.apply(candidates)
+        return _distances(vector[0].astype(np.float64), candidates.astype(np.float64), query_method)
 
     return distances
 
 
-def _learned(task: Task, query: SuiteQuery, found: ArrayF32) -> LearnedMetric | None:
+def _learned(task: Task, query: SuiteQuery, candidates: ArrayF32) -> LearnedMetric | None:
     """Metric learned from a query's gallery; None if it has too few labels or patients."""
     labels = [task.labels[item] for item in query.gallery]
     patients = [task.patients[item] for item in query.gallery]
     try:
-        return learn_metric(found, labels, patients)
+        return learn_metric(candidates, labels, patients)
     except BadInputError:
         return None
 

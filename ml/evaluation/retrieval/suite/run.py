@@ -128,12 +128,12 @@ def run_suite(
     for s, regions, own in zip(sets, read, stained, strict=True):
         swaps = _swaps(s, own, donors, config)
         vectors[s.config.name] = set_vectors(s, regions, swaps, methods, cache, progress)
-    found = {s.config.name: _set_result(s, vectors, methods, config) for s in sets}
+    results = {s.config.name: _set_result(s, vectors, methods, config) for s in sets}
     return {
         "options": config,
         "methods": {m.name: {"baseline": m.baseline, **m.about} for m in methods},
-        "sets": found,
-        "choice": _choice(found, methods),
+        "sets": results,
+        "choice": _choice(results, methods),
     }
 
 
@@ -157,12 +157,12 @@ def _read_regions(suite_set: SuiteSet, progress: Progress) -> list[RegionImage]:
 
 
 def _swaps(
-    suite_set: SuiteSet, own: Sequence[Stained], donors: Sequence[Stained], config: SuiteConfig
+    suite_set: SuiteSet, stains: Sequence[Stained], donors: Sequence[Stained], config: SuiteConfig
 ) -> list[dict[str, Recolouring]]:
     if not suite_set.config.swap:
         return []
     return [
-        recolourings(own, drawn_donors(own, donors, draw=draw, seed=config.seed))
+        recolourings(stains, drawn_donors(stains, donors, draw=draw, seed=config.seed))
         for draw in range(1, config.draws + 1)
     ]
 
@@ -211,8 +211,8 @@ def _close(
         calibration = calibration_of(method.about.get("config_hash", ""))
         if calibration is not None and method.query_method == BY_DISTANCE:
             others = np.concatenate([vectors[name][method.name].clean for name in names])
-            own = vectors[suite_set.config.name][method.name].clean
-            close[method.name] = called_close(task, own, others, calibration)
+            method_vectors = vectors[suite_set.config.name][method.name].clean
+            close[method.name] = called_close(task, method_vectors, others, calibration)
     return close
 
 
@@ -226,17 +226,19 @@ def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> Pull | None:
     }
 
 
-def _choice(found: dict[str, SetResult], methods: Sequence[SuiteMethod]) -> SuiteChoice | None:
+def _choice(results: dict[str, SetResult], methods: Sequence[SuiteMethod]) -> SuiteChoice | None:
     # Methods that use labels are no candidates: the baselines use none.
     encoders = [m.name for m in methods if not (m.baseline or m.query_method.learn)]
     baselines = [m.name for m in methods if m.baseline]
     cells: dict[Cell, dict[str, float]] = {}
-    for name, result in found.items():
+    for name, result in results.items():
         for task, scores in result["tasks"].items() if result["choice"] else ():
-            own = scores["methods"]
-            cells[name, task, AS_IS] = {m: s.as_is.score for m, s in own.items()}
-            swapped = {m: s.swapped.score for m, s in own.items() if s.swapped is not None}
-            if len(swapped) == len(own):
+            methods_scores = scores["methods"]
+            cells[name, task, AS_IS] = {m: s.as_is.score for m, s in methods_scores.items()}
+            swapped = {
+                m: s.swapped.score for m, s in methods_scores.items() if s.swapped is not None
+            }
+            if len(swapped) == len(methods_scores):
                 cells[name, task, SWAPPED] = swapped
     if not encoders or not baselines or not cells:
         return None

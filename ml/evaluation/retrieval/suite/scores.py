@@ -96,13 +96,15 @@ def called_close(
     Args:
         vectors: (N, D) of all items. unrelated: (M, D) of regions unrelated to every item.
     """
-    found, wrong = [], []
+    related, wrong = [], []
     for number, query in enumerate(task.queries):
-        own, count = vectors[query.item], len(query.gallery)
-        found.append(is_close(own, vectors[query.gallery[query.relevant]], count, calibration))
+        query_vector, count = vectors[query.item], len(query.gallery)
+        related.append(
+            is_close(query_vector, vectors[query.gallery[query.relevant]], count, calibration)
+        )
         others = drawn(unrelated, count, number)
-        wrong.append(is_close(own, others, len(others), calibration))
-    return CalledClose(float(np.mean(found)), float(np.mean(wrong)))
+        wrong.append(is_close(query_vector, others, len(others), calibration))
+    return CalledClose(float(np.mean(related)), float(np.mean(wrong)))
 
 
 def chance(task: Task, config: SuiteConfig) -> float:
@@ -121,8 +123,8 @@ def patient_pull(records: Sequence[RoiRecord], vectors: ArrayF32) -> float:
     patients = np.array([record.patient for record in records])
     distance = cdist(vectors, vectors)
     np.fill_diagonal(distance, np.inf)
-    own = patients[distance.argmin(axis=1)] == patients
-    return float(own[_with_others(patients)].mean())
+    is_same_patient = patients[distance.argmin(axis=1)] == patients
+    return float(is_same_patient[_with_others(patients)].mean())
 
 
 def labels_alone_pull(records: Sequence[RoiRecord]) -> float:

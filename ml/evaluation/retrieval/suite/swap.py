@@ -63,10 +63,10 @@ def measure_stains(items: Sequence[Item], pixels: Sequence[ImageU8]) -> tuple[St
     return tuple(
         Stained(
             name,
-            items[own[0]].patient,
-            estimate_stain_of_image(montage([pixels[i] for i in _spread(own)])),
+            items[members[0]].patient,
+            estimate_stain_of_image(montage([pixels[i] for i in _spread(members)])),
         )
-        for name, own in sorted(of_name.items())
+        for name, members in sorted(of_name.items())
     )
 
 
@@ -110,13 +110,13 @@ def recolourings(
     }
 
 
-def od_map(own: StainEstimate, donor: StainEstimate) -> ArrayF64:
+def od_map(estimate: StainEstimate, donor: StainEstimate) -> ArrayF64:
     """(3, 3) map of optical densities (row vectors) from one patient's stains to another's.
 
     Haematoxylin and eosin change vector and strength; the residual keeps its strength.
     """
-    gain = np.append(donor.scale / own.scale, 1.0)
-    unmix = np.linalg.inv(with_residual(own.matrix))
+    gain = np.append(donor.scale / estimate.scale, 1.0)
+    unmix = np.linalg.inv(with_residual(estimate.matrix))
     return np.asarray(unmix @ np.diag(gain) @ with_residual(donor.matrix))
 
 
@@ -129,6 +129,6 @@ def restained(image: ImageU8, change: Recolouring) -> ImageU8:
     return np.clip(np.power(np.float32(10), density) - 0.5, 0, 255).astype(np.uint8)
 
 
-def _spread(own: Sequence[int]) -> list[int]:
-    chosen = np.linspace(0, len(own) - 1, min(len(own), _IMAGES)).round().astype(int)
-    return [own[i] for i in chosen]
+def _spread(members: Sequence[int]) -> list[int]:
+    chosen = np.linspace(0, len(members) - 1, min(len(members), _IMAGES)).round().astype(int)
+    return [members[i] for i in chosen]

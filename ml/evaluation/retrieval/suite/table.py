@@ -22,12 +22,12 @@ def describe(result: Mapping[str, Any]) -> str:
 def card_figures(result: Mapping[str, Any]) -> str:
     """Figures of the first encoder for its card: a table, and text on pull, margins and choice."""
     methods = result["methods"]
-    own = _rows_of_first_encoder(methods)
-    shown = [m for m in methods if m in own or methods[m]["baseline"]]
+    encoder_rows = _rows_of_first_encoder(methods)
+    shown = [m for m in methods if m in encoder_rows or methods[m]["baseline"]]
     parts = [
         score_table(result, shown),
-        _pull_line(result, own[0]),
-        _close_line(result, own[0]),
+        _pull_line(result, encoder_rows[0]),
+        _close_line(result, encoder_rows[0]),
         *_margin_lines(result),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -39,7 +39,7 @@ def card_lines(result: Mapping[str, Any]) -> str:
     baselines = [m for m in methods if methods[m]["baseline"]]
     lines = []
     for title, scores in _tasks(result):
-        of = {name: found.as_is for name, found in scores["methods"].items()}
+        of = {name: method_scores.as_is for name, method_scores in scores["methods"].items()}
         encoders = [f"{name} {_with_interval(of[name])}" for name in of if name not in baselines]
         best = max(baselines, key=lambda name: of[name].score)
         lines.append(
@@ -62,8 +62,8 @@ def _rows_of_first_encoder(methods: Mapping[str, Any]) -> list[str]:
 def _tasks(result: Mapping[str, Any]) -> list[tuple[str, TaskResult]]:
     return [
         (f"{name}: {task}", scores)
-        for name, found in result["sets"].items()
-        for task, scores in found["tasks"].items()
+        for name, set_result in result["sets"].items()
+        for task, scores in set_result["tasks"].items()
     ]
 
 
@@ -100,7 +100,7 @@ def _with_interval(scores: Scores) -> str:
 
 
 def _is_swapped(scores: Mapping[str, Any]) -> bool:
-    return all(own.swapped is not None for own in scores["methods"].values())
+    return all(method_scores.swapped is not None for method_scores in scores["methods"].values())
 
 
 def _pull_table(result: Mapping[str, Any]) -> str:
@@ -155,7 +155,10 @@ def _margin_lines(result: Mapping[str, Any]) -> list[str]:
     ]
     lines = [f"Margin over the best baseline, mean over sets (each set): {'; '.join(margins)}."]
     if result["choose"]:
-        left = [f"without {key}: {found.chosen}" for key, found in choice.left_out.items()]
+        left = [
+            f"without {key}: {left_out_choice.chosen}"
+            for key, left_out_choice in choice.left_out.items()
+        ]
         lines.append(_verdict(choice) + (f" Chosen {'; '.join(left)}." if left else ""))
     return lines
 

@@ -64,10 +64,12 @@ def set_vectors(  # noqa: PLR0917
     parts += [
         _Part(f"stain swap {draw}", suite_set.gallery, swap) for draw, swap in enumerate(swaps, 1)
     ]
-    own = {method.key: method for method in reversed(methods)}  # the first of each key counts
-    first = [method for method in methods if own[method.key] is method]
-    found = [_part_vectors(suite_set, regions, part, first, cache, progress) for part in parts]
-    shared = {method.key: _assembled(method.name, parts, found) for method in first}
+    by_key = {method.key: method for method in reversed(methods)}  # the first of each key counts
+    first = [method for method in methods if by_key[method.key] is method]
+    part_vectors = [
+        _part_vectors(suite_set, regions, part, first, cache, progress) for part in parts
+    ]
+    shared = {method.key: _assembled(method.name, parts, part_vectors) for method in first}
     return {method.name: shared[method.key] for method in methods}
 
 
@@ -75,11 +77,11 @@ _Found = tuple[ArrayF32, float]
 
 
 def _assembled(
-    name: str, parts: Sequence[_Part], found: Sequence[Mapping[str, _Found]]
+    name: str, parts: Sequence[_Part], part_vectors: Sequence[Mapping[str, _Found]]
 ) -> SetVectors:
-    clean, seconds = found[0][name]
+    clean, seconds = part_vectors[0][name]
     swapped = []
-    for part, vectors in zip(parts[1:], found[1:], strict=True):
+    for part, vectors in zip(parts[1:], part_vectors[1:], strict=True):
         full = clean.copy()
         full[list(part.items)] = vectors[name][0]
         swapped.append(full)
@@ -95,10 +97,12 @@ def _part_vectors(  # noqa: PLR0917
     progress: Progress,
 ) -> dict[str, _Found]:
     paths = {method.name: _path(cache, method, suite_set, part) for method in methods}
-    found = {name: cached for name, path in paths.items() if (cached := _cached(path)) is not None}
-    missing = [method for method in methods if method.name not in found]
+    results = {
+        name: cached for name, path in paths.items() if (cached := _cached(path)) is not None
+    }
+    missing = [method for method in methods if method.name not in results]
     if not missing:
-        return found
+        return results
     rows: dict[str, list[ArrayF32]] = {method.name: [] for method in missing}
     seconds = dict.fromkeys(rows, 0.0)
     for done, number in enumerate(part.items, 1):
@@ -109,11 +113,11 @@ def _part_vectors(  # noqa: PLR0917
             seconds[method.name] += time.perf_counter() - started
         progress(done, len(part.items), f"{suite_set.config.name}, {part.title}")
     for name, vectors in rows.items():
-        found[name] = (np.stack(vectors), seconds[name] / len(vectors))
+        results[name] = (np.stack(vectors), seconds[name] / len(vectors))
         path = paths[name]
         if path is not None:
-            write_npz(path, {"vectors": found[name][0], "seconds": np.array(found[name][1])})
-    return found
+            write_npz(path, {"vectors": results[name][0], "seconds": np.array(results[name][1])})
+    return results
 
 
 def _recoloured(suite_set: SuiteSet, region: RegionImage, number: int, part: _Part) -> RegionImage:

@@ -43,7 +43,7 @@ class Centroids:
         order = np.argsort(groups, axis=None, kind="stable")
         starts = np.searchsorted(groups.ravel()[order], np.arange(len(self._members) + 1))
         best = np.full(len(vectors), np.inf, dtype=np.float32)
-        found = np.zeros(len(vectors), dtype=np.int64)
+        nearest = np.zeros(len(vectors), dtype=np.int64)
         for n, (members, searched) in enumerate(zip(self._members, self._searched, strict=True)):
             rows = order[starts[n] : starts[n + 1]] // n_searched
             if not len(rows) or not len(members):
@@ -51,8 +51,8 @@ class Centroids:
             squared, nearest_member = searched.search(vectors[rows], 1)
             is_nearer = squared[:, 0] < best[rows]
             rows = rows[is_nearer]
-            best[rows], found[rows] = squared[is_nearer, 0], members[nearest_member[is_nearer, 0]]
-        return found
+            best[rows], nearest[rows] = squared[is_nearer, 0], members[nearest_member[is_nearer, 0]]
+        return nearest
 
 
 def fit_centroids(sample: ArrayF32, count: int) -> Centroids:

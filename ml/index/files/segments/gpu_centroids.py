@@ -34,18 +34,18 @@ class GpuCentroids:
 
     def nearest(self, vectors: ArrayF32) -> ArrayI64:
         """Index (N,) of the centroid of each of ``vectors`` (N, D)."""
-        found = np.empty(len(vectors), dtype=np.int64)
+        numbers = np.empty(len(vectors), dtype=np.int64)
         start = 0
         while start < len(vectors):
             batch = np.ascontiguousarray(vectors[start : start + self._batch])
             if self._fallback is not None:
-                found[start : start + len(batch)] = self._fallback.nearest(batch)
+                numbers[start : start + len(batch)] = self._fallback.nearest(batch)
             elif (nearest := self._look_up(batch)) is not None:
-                found[start : start + len(batch)] = nearest
+                numbers[start : start + len(batch)] = nearest
             else:
                 continue
             start += len(batch)
-        return found
+        return numbers
 
     def _look_up(self, batch: ArrayF32) -> ArrayI64 | None:
         """Assign a batch; None if it did not fit."""

@@ -55,8 +55,8 @@ class GpuVectors:
         slack = _ROUNDING * (float(np.square(q, dtype=np.float64).sum()) + self._largest)
         while True:
             fetch = min(fetch, count, MAX_ROWS)
-            squared, found = self._index.search(q[None], fetch)
-            rows: ArrayI64 = found[0] if mask is None else found[0][mask[found[0]]]
+            squared, neighbours = self._index.search(q[None], fetch)
+            rows: ArrayI64 = neighbours[0] if mask is None else neighbours[0][mask[neighbours[0]]]
             if len(rows) >= k:
                 kth = np.partition(exact_distances(q, self._vectors[rows]), k - 1)[k - 1]
                 if fetch == count or squared[0, -1] > kth**2 + slack:

@@ -132,8 +132,8 @@ class InvertedLists:
             False,
             _parameters(sel=selector(bits), nprobe=len(chosen)),
         )
-        found: ArrayI64 = rows[0][rows[0] >= 0]
-        return found
+        valid_rows: ArrayI64 = rows[0][rows[0] >= 0]
+        return valid_rows
 
     def _choose_lists(self, q: ArrayF32, k: int, per_list: ArrayI64 | None) -> ArrayI64:
         """The nearest lists: the measured number, and more until they have enough rows."""
@@ -305,8 +305,8 @@ def _nearest_rows(vectors: ArrayF32, queries: ArrayF32, among: ArrayI64, k: int)
         rows = among[start : start + _CHUNK_ROWS]
         flat = faiss.IndexFlatL2(vectors.shape[1])
         flat.add(np.ascontiguousarray(vectors[rows]))
-        distance, found = flat.search(queries, min(k, len(rows)))
-        heap.add_result(distance, np.ascontiguousarray(rows[found]))
+        distance, neighbours = flat.search(queries, min(k, len(rows)))
+        heap.add_result(distance, np.ascontiguousarray(rows[neighbours]))
     heap.finalize()
     return np.asarray(heap.I)
 

@@ -106,9 +106,9 @@ class Segment:
             if (candidates := self.gpu.candidates(q, k, mask)) is not None:
                 return self._rank(q, candidates, k)
         if self.lists is not None and (
-            found := self._search_lists(q, k, permitted, excluded, n_permitted)
+            listed := self._search_lists(q, k, permitted, excluded, n_permitted)
         ):
-            return found
+            return listed
         return self._scan(q, k, permitted, excluded, n_permitted)
 
     def _search_lists(

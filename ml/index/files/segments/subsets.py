@@ -50,15 +50,15 @@ class FlatSubset:
         """See ``Subset``."""
         n = min(n, len(self._rows))
         if bits is None:
-            _, found = self._index.search(q[None], n)
-            return np.asarray(self._rows[found[0]])
+            _, neighbours = self._index.search(q[None], n)
+            return np.asarray(self._rows[neighbours[0]])
         subset_bits = np.packbits(
             (bits[self._rows >> 3] >> (self._rows & 7)) & 1, bitorder="little"
         )
-        _, found = self._index.search(
+        _, neighbours = self._index.search(
             q[None], n, params=_plain_parameters(sel=selector(subset_bits))
         )
-        return np.asarray(self._rows[found[0][found[0] >= 0]])
+        return np.asarray(self._rows[neighbours[0][neighbours[0] >= 0]])
 
 
 class ClusteredSubset:
@@ -78,13 +78,13 @@ class ClusteredSubset:
         parameters = self._plain
         if bits is not None:
             parameters = _parameters(sel=selector(bits), nprobe=self._n_groups)
-        _, found = self._index.search(q[None], n, params=parameters)
-        rows = found[0][found[0] >= 0]
+        _, neighbours = self._index.search(q[None], n, params=parameters)
+        rows = neighbours[0][neighbours[0] >= 0]
         if len(rows) < n and self._n_groups < self._index.nlist:
             # Too few rows in the nearest groups: search all groups.
             parameters = _parameters(sel=selector(bits), nprobe=self._index.nlist)
-            _, found = self._index.search(q[None], n, params=parameters)
-            rows = found[0][found[0] >= 0]
+            _, neighbours = self._index.search(q[None], n, params=parameters)
+            rows = neighbours[0][neighbours[0] >= 0]
         return np.asarray(rows)
 
 
@@ -112,8 +112,8 @@ def make_subset(
     expected = rows[truth.search(queries, _K)[1]]
     n_groups = 1
     while n_groups < groups.centroids.ntotal:
-        _, found = index.search(queries, _K, params=_parameters(nprobe=n_groups))
-        recalls = [np.isin(a, b).mean() for a, b in zip(expected, found, strict=True)]
+        _, neighbours = index.search(queries, _K, params=_parameters(nprobe=n_groups))
+        recalls = [np.isin(a, b).mean() for a, b in zip(expected, neighbours, strict=True)]
         if np.mean(recalls) >= _RECALL:
             n_groups *= 2  # a query need not be a row
             break

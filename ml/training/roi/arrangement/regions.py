@@ -32,9 +32,9 @@ class TrainingRegions:
     def part(self, config: ArrangementConfig, *, validation: bool) -> TrainingRegions:
         """Regions of the patients for training, or of those kept for validation."""
         names = np.unique(self.patients)
-        kept = np.isin(self.patients, names[:: config.validation_every]) == validation
-        graphs = [graph for graph, is_kept in zip(self.graphs, kept, strict=True) if is_kept]
-        return TrainingRegions(tuple(graphs), self.patients[kept])
+        in_part = np.isin(self.patients, names[:: config.validation_every]) == validation
+        graphs = [graph for graph, is_kept in zip(self.graphs, in_part, strict=True) if is_kept]
+        return TrainingRegions(tuple(graphs), self.patients[in_part])
 
 
 def training_regions(
@@ -61,8 +61,8 @@ def training_regions(
             return _read(path, encoder.config.edge_px)
     blocks = read_patients(data / config.atlas, use=TRAINING_USE, progress=progress)
     graphs, patients = [], []
-    for patient, own in enumerate(blocks.values()):
-        pieces = pieces_of(own)
+    for patient, patient_blocks in enumerate(blocks.values()):
+        pieces = pieces_of(patient_blocks)
         if len(pieces) < MIN_PIECES:
             continue
         rng = np.random.default_rng((config.collage_seed, patient))
@@ -70,10 +70,10 @@ def training_regions(
             graphs.append(encoder.image_graph((collage(pieces, rng), None, 1.0)))
             patients.append(patient)
         progress(patient + 1, len(blocks), "features of collages")
-    found = TrainingRegions(tuple(graphs), np.array(patients, np.int64))
+    regions = TrainingRegions(tuple(graphs), np.array(patients, np.int64))
     if path is not None:
-        _write(path, found)
-    return found
+        _write(path, regions)
+    return regions
 
 
 def validation_blocks(
@@ -81,7 +81,11 @@ def validation_blocks(
 ) -> dict[str, tuple[Block, ...]]:
     """Tissue of the atlas' training patients that are kept for validation."""
     blocks = read_patients(data / config.atlas, use=TRAINING_USE, progress=progress)
-    enough = {name: own for name, own in blocks.items() if len(pieces_of(own)) >= MIN_PIECES}
+    enough = {
+        name: patient_blocks
+        for name, patient_blocks in blocks.items()
+        if len(pieces_of(patient_blocks)) >= MIN_PIECES
+    }
     return {name: enough[name] for name in list(enough)[:: config.validation_every]}
 
 
@@ -106,8 +110,8 @@ def read_graphs(path: Path, *, edge_px: float) -> tuple[RoiGraph, ...]:
         return tuple(build_graph(x, pos.astype(np.float64), edge_px=edge_px) for x, pos in parts)
 
 
-def _write(path: Path, found: TrainingRegions) -> None:
-    write_graphs(path, found.graphs, patients=found.patients)
+def _write(path: Path, regions: TrainingRegions) -> None:
+    write_graphs(path, regions.graphs, patients=regions.patients)
 
 
 def _read(path: Path, edge_px: float) -> TrainingRegions:

@@ -26,8 +26,8 @@ def without_side(
     angle = rng.uniform(0, 2 * np.pi)
     along = graph.pos @ np.array([np.cos(angle), np.sin(angle)])
     count = len(graph)
-    kept = max(round(count * (1 - rng.uniform(*share))), min(MIN_VERTICES, count))
-    return np.sort(np.argsort(along, kind="stable")[:kept]).astype(np.int64)
+    kept_count = max(round(count * (1 - rng.uniform(*share))), min(MIN_VERTICES, count))
+    return np.sort(np.argsort(along, kind="stable")[:kept_count]).astype(np.int64)
 
 
 def view_of(
@@ -44,9 +44,9 @@ def view_of(
         drop: Share of the remaining vertices to remove, see ``vertex_dropout``.
     Source: the retrieval paper, section III-B; departs from it by the contiguous part.
     """
-    kept = without_side(graph, rng, share=cut)
-    rows = vertex_dropout(rng, len(kept), drop=drop, keep_at_least=MIN_VERTICES)
-    return subgraph(graph, kept[rows])
+    vertices = without_side(graph, rng, share=cut)
+    rows = vertex_dropout(rng, len(vertices), drop=drop, keep_at_least=MIN_VERTICES)
+    return subgraph(graph, vertices[rows])
 
 
 def rearranged_graph(

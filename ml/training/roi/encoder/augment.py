@@ -53,5 +53,5 @@ def vertex_dropout(
         (n,) int64, ascending.
     Source: the retrieval paper, section III-B.
     """
-    kept = max(round(count * (1 - rng.uniform(*drop))), min(keep_at_least, count), 1)
-    return np.sort(rng.permutation(count)[:kept]).astype(np.int64)
+    kept_count = max(round(count * (1 - rng.uniform(*drop))), min(keep_at_least, count), 1)
+    return np.sort(rng.permutation(count)[:kept_count]).astype(np.int64)

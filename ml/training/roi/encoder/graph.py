@@ -95,16 +95,16 @@ def train_graph_encoder(
 def embed_graphs(network: nn.Module, graphs: Sequence[RoiGraph]) -> ArrayF32:
     """Embed R graphs, (R, out_dim) float32 of unit length."""
     with torch.inference_mode():
-        found = functional.normalize(network(*batched_graphs(graphs)), dim=1)
-    return np.asarray(found.numpy().copy(), dtype=np.float32)
+        vectors = functional.normalize(network(*batched_graphs(graphs)), dim=1)
+    return np.asarray(vectors.numpy().copy(), dtype=np.float32)
 
 
-def subgraph(graph: RoiGraph, kept: ArrayI64) -> RoiGraph:
-    """Subgraph of the vertices in ``kept`` (ascending) and the edges between them."""
+def subgraph(graph: RoiGraph, vertices: ArrayI64) -> RoiGraph:
+    """Subgraph of the vertices in ``vertices`` (ascending) and the edges between them."""
     new_number = np.full(len(graph), -1, np.int64)
-    new_number[kept] = np.arange(len(kept))
+    new_number[vertices] = np.arange(len(vertices))
     moved = new_number[graph.edge_index]
-    return RoiGraph(graph.x[kept], graph.pos[kept], moved[:, (moved >= 0).all(axis=0)])
+    return RoiGraph(graph.x[vertices], graph.pos[vertices], moved[:, (moved >= 0).all(axis=0)])
 
 
 def _view(

@@ -43,16 +43,16 @@ def set_metric(
     Args:
         atlas: (V, N, C) features of each patient.
     """
-    found = learn_metric(
+    learned = learn_metric(
         atlas,
         dim=config.encoder.network.vertex_dim,
         ridge=config.metric_ridge,
         power=config.metric_power,
     )
-    network.feature_mean.copy_(torch.from_numpy(found.mean))
-    network.feature_scale.copy_(torch.from_numpy(found.scale))
+    network.feature_mean.copy_(torch.from_numpy(learned.mean))
+    network.feature_scale.copy_(torch.from_numpy(learned.scale))
     if network.metric is not None:
-        network.metric.copy_(torch.from_numpy(found.matrix))
+        network.metric.copy_(torch.from_numpy(learned.matrix))
 
 
 class _Regions:
@@ -83,8 +83,8 @@ class _Regions:
             source, rows = self.one(rng)
             for view in views:
                 look = int(rng.integers(self.config.looks))
-                kept = vertex_dropout(rng, len(rows), drop=self.config.drop, keep_at_least=2)
-                view.append((source, look, rows[kept]))
+                vertices = vertex_dropout(rng, len(rows), drop=self.config.drop, keep_at_least=2)
+                view.append((source, look, rows[vertices]))
         return views
 
 
@@ -161,8 +161,8 @@ class RoiLearner:
         x, edge_index, batch = self._batch(pools, view)
         vertices = self.network.vertices(x)
         with self.compute.training_precision():
-            found: Tensor = self.head(self.network.context(vertices, edge_index, batch))
-        return found.float()
+            projected: Tensor = self.head(self.network.context(vertices, edge_index, batch))
+        return projected.float()
 
     def _batch(
         self, pools: Sequence[PatchPool], graphs: Sequence[_View]

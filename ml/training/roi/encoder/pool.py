@@ -98,20 +98,22 @@ def _build(  # noqa: PLR0917
     patch_px = config.sampling.patch_px
     corners = patch_corners(centres, patch_px)
     share = np.array([tissue_share(cut_patch(pixels, c, patch_px)) for c in corners])
-    kept = np.flatnonzero(share >= MIN_TISSUE_SHARE)
-    if kept.size < 8:
-        raise EmptyRegionError(f"{name}: only {kept.size} patches of tissue; training needs 8")
+    tissue_rows = np.flatnonzero(share >= MIN_TISSUE_SHARE)
+    if tissue_rows.size < 8:
+        raise EmptyRegionError(
+            f"{name}: only {tissue_rows.size} patches of tissue; training needs 8"
+        )
     slabs = []
     for number, look in enumerate(views):
         phase = f"{name}: features, look {number + 1} of {len(views)}"
-        cut = [_patch(pixels, corners[i], patch_px, look) for i in kept]
+        cut = [_patch(pixels, corners[i], patch_px, look) for i in tissue_rows]
         patches, stains = stained(cut, pixels, look, config)
-        slab = np.zeros((len(kept), encoder.dim), np.float32)
+        slab = np.zeros((len(tissue_rows), encoder.dim), np.float32)
         for row, patch in enumerate(patches):
             slab[row] = encoder.encode([patch], stains)[0]
-            progress(row + 1, len(kept), phase)
+            progress(row + 1, len(tissue_rows), phase)
         slabs.append(slab)
-    return PatchPool(centres[kept], np.stack(slabs))
+    return PatchPool(centres[tissue_rows], np.stack(slabs))
 
 
 def slide_pixels(
@@ -165,10 +167,10 @@ def stained(
         how = StainConfig(method=config.stain)
         return estimate_stain_of_image(with_look(pixels, look), mpp=mpp, config=how)
 
-    found, stains = choose_stains(config, estimate, patches[:: max(1, len(patches) // 100)])
-    if found is None:
+    stain, stains = choose_stains(config, estimate, patches[:: max(1, len(patches) // 100)])
+    if stain is None:
         return patches, stains
-    return [normalise(patch, found, load_target()) for patch in patches], stains
+    return [normalise(patch, stain, load_target()) for patch in patches], stains
 
 
 def draw_region(
@@ -192,11 +194,11 @@ def draw_region(
     radius = float(np.exp(rng.uniform(*np.log(radius_px))))
     stretch, turn = float(np.exp(rng.uniform(-0.5, 0.5))), rng.uniform(0, np.pi)
     dents = rng.normal(0, 0.12, 4)
-    least = min(vertices[0], len(pool))
+    min_count = min(vertices[0], len(pool))
     while True:
         near = np.array(tree.query_ball_point(middle, radius * 2.5), np.int64)
         chosen = near[_inside(pool.centre_px[near] - middle, radius, stretch, turn, dents)]
-        if chosen.size >= least:
+        if chosen.size >= min_count:
             break
         radius *= 1.3
     return np.sort(rng.permutation(chosen)[: vertices[1]])

@@ -49,18 +49,18 @@ def load_or_measure(
         stored = np.load(cache, allow_pickle=False)
         return [stored[name] for name in sorted(stored.files)]
     blocks = read_blocks(data, atlas, slides, progress)
-    found: dict[str, ArrayF32] = {}
-    for number, own in enumerate(blocks.of_patient):
+    measured: dict[str, ArrayF32] = {}
+    for number, patient_blocks in enumerate(blocks.of_patient):
         rng = np.random.default_rng((seed, 7, number))
-        patches = [patch for block in own for patch in _patches(block, rng)]
+        patches = [patch for block in patient_blocks for patch in _patches(block, rng)]
         if patches:
             rows = [_features(patch, encoder, looks, stain, rng) for patch in patches]
-            found[f"{number:04d}"] = np.stack(rows, axis=1)
+            measured[f"{number:04d}"] = np.stack(rows, axis=1)
         progress(number + 1, len(blocks.of_patient), "features of tissue")
-    if not found:
+    if not measured:
         raise BadInputError(f"no source holds {PATCH_PX} x {PATCH_PX} um of tissue")
-    write_npz(cache, found)
-    return [found[name] for name in sorted(found)]
+    write_npz(cache, measured)
+    return [measured[name] for name in sorted(measured)]
 
 
 def _patches(block: Block, rng: np.random.Generator) -> list[ImageU8]:
@@ -74,13 +74,13 @@ def _patches(block: Block, rng: np.random.Generator) -> list[ImageU8]:
     if min(pixels_1um.shape[:2]) < PATCH_PX:
         return []
     count = 2 if pixels_1um.shape[0] >= 2 * PATCH_PX - PATCH_PX // 4 else 1
-    found = []
+    patches = []
     for _ in range(count):
         x, y = (int(rng.integers(0, side - PATCH_PX + 1)) for side in pixels_1um.shape[1::-1])
         patch = cut_patch(pixels_1um, (x, y), PATCH_PX)
         if tissue_share(patch) >= MIN_TISSUE_SHARE:
-            found.append(patch)
-    return found
+            patches.append(patch)
+    return patches
 
 
 def _features(

@@ -77,7 +77,10 @@ class TissueBatches:
         """``workers``: number of processes that prefetch; 0 for none."""
         self.config, self.blocks, self.batch = config, blocks, config.batch
         self.workers, self.device = workers, device
-        share = np.array([len(own) for own in blocks.of_patient]) ** config.patient_power
+        share = (
+            np.array([len(patient_blocks) for patient_blocks in blocks.of_patient])
+            ** config.patient_power
+        )
         self.share = share / share.sum()
         numbers = {organ: i for i, organ in enumerate(sorted(set(blocks.organs) - {""}))}
         self.organs = np.array([numbers.get(organ, -1) for organ in blocks.organs])
@@ -105,7 +108,10 @@ class TissueBatches:
         rng = np.random.default_rng((config.seed, step))
         patients = rng.choice(len(self.share), self.batch, p=self.share)
         chosen = [self.blocks.of_patient[patient] for patient in patients]
-        pairs = [draw_pair(own[int(rng.integers(len(own)))], rng, config.view) for own in chosen]
+        pairs = [
+            draw_pair(patient_blocks[int(rng.integers(len(patient_blocks)))], rng, config.view)
+            for patient_blocks in chosen
+        ]
         pixels = np.stack([pair[side] for side in range(2) for pair in pairs])
         colours = [self.blocks.colour[patient] for patient in patients] * 2
         return Draw(

@@ -96,21 +96,21 @@ def read_blocks(
     Raises:
         BadInputError: a source or a column of the table is missing, or there is no tissue in any.
     """
-    found: dict[str, list[Block]] = defaultdict(list)
+    of_patient: dict[str, list[Block]] = defaultdict(list)
     organs: dict[str, str] = {}
     if atlas is not None:
         rows = _atlas_rows(atlas, use)
         organs = {row["patient"]: _organ(row) for row in rows}
         for patient, block in _atlas_blocks(atlas.parent, rows, max_mpp, progress):
-            found[patient].append(block)
+            of_patient[patient].append(block)
     for name, patient, mpp in slides:
         cut = _slide_blocks(data / name, mpp, progress)
-        found[patient] += [block for block in cut if block.mpp <= max_mpp]
-    kept = {patient: tuple(blocks) for patient, blocks in sorted(found.items()) if blocks}
-    if not kept:
+        of_patient[patient] += [block for block in cut if block.mpp <= max_mpp]
+    usable = {patient: tuple(blocks) for patient, blocks in sorted(of_patient.items()) if blocks}
+    if not usable:
         raise BadInputError("no source holds tissue to train on")
-    colour = np.stack([_colour(blocks) for blocks in kept.values()])
-    return Blocks(tuple(kept.values()), colour, tuple(organs.get(name, "") for name in kept))
+    colour = np.stack([_colour(blocks) for blocks in usable.values()])
+    return Blocks(tuple(usable.values()), colour, tuple(organs.get(name, "") for name in usable))
 
 
 def read_patients(
@@ -121,12 +121,12 @@ def read_patients(
     Raises:
         BadInputError: a column is missing, or the table has no tissue of that use.
     """
-    found: dict[str, list[Block]] = defaultdict(list)
+    of_patient: dict[str, list[Block]] = defaultdict(list)
     for patient, block in _atlas_blocks(atlas.parent, _atlas_rows(atlas, use), max_mpp, progress):
-        found[patient].append(block)
-    if not found:
+        of_patient[patient].append(block)
+    if not of_patient:
         raise BadInputError(f"{atlas.name}: no tissue of use {use!r}")
-    return {patient: tuple(blocks) for patient, blocks in sorted(found.items())}
+    return {patient: tuple(blocks) for patient, blocks in sorted(of_patient.items())}
 
 
 def make_block(pixels: ImageU8, mpp: float) -> Block | None:
@@ -237,17 +237,17 @@ def _slide_blocks(path: Path, mpp: float, progress: Progress) -> list[Block]:
     blocks = []
     with open_slide(path) as slide:
         info = slide.info
-        own = info.mpp_x or mpp
+        slide_mpp = info.mpp_x or mpp
         if min(info.width_px, info.height_px) < BLOCK_PX:
             pixels = slide.read_scaled((0, 0), (info.width_px, info.height_px), 1.0)
-            small = make_block(np.asarray(pixels), own)
+            small = make_block(np.asarray(pixels), slide_mpp)
             return [small] if small is not None else []
         for scale in (1, 2):
             side = BLOCK_PX * scale
             for y in range(0, info.height_px - side + 1, side):
                 for x in range(0, info.width_px - side + 1, side):
                     pixels = slide.read_scaled((x, y), (side, side), float(scale))
-                    block = make_block(np.asarray(pixels), own * scale)
+                    block = make_block(np.asarray(pixels), slide_mpp * scale)
                     if block is not None:
                         blocks.append(block)
                 progress(y, info.height_px, f"reading {path.stem}")
