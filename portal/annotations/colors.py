@@ -60,9 +60,9 @@ _LAB_FROM_LMS = np.array(
 )
 
 
-def distance(one: str, other: str) -> float:
+def distance(first: str, second: str) -> float:
     """The least distance of two colours ``#rrggbb`` over all kinds of colour vision."""
-    return float(np.linalg.norm(_seen((one,)) - _seen((other,)), axis=-1).min())
+    return float(np.linalg.norm(_seen((first,)) - _seen((second,)), axis=-1).min())
 
 
 def color_suggest(taken: Iterable[str]) -> str:
@@ -87,14 +87,14 @@ def too_close(colors: Sequence[str]) -> list[tuple[int, int, str]]:
     """Pairs of colours, by index, that are hard to tell apart, and for which colour vision."""
     if len(colors) < 2:
         return []
-    seen = _seen(tuple(colors))
-    gaps = np.linalg.norm(seen[:, :, None] - seen[:, None], axis=-1)
-    found = []
+    lab_colors = _seen(tuple(colors))
+    gaps = np.linalg.norm(lab_colors[:, :, None] - lab_colors[:, None], axis=-1)
+    clashes = []
     for i in range(len(colors)):
         for j in range(i + 1, len(colors)):
             if gaps[:, i, j].min() < APART:
-                found.append((i, j, tuple(VISIONS)[int(gaps[:, i, j].argmin())]))
-    return found
+                clashes.append((i, j, tuple(VISIONS)[int(gaps[:, i, j].argmin())]))
+    return clashes
 
 
 @lru_cache(maxsize=1)
@@ -104,7 +104,7 @@ def _candidates() -> tuple[str, ...]:
     steps = (0, 51, 102, 153, 204, 255)
     rgb = [(r, g, b) for r in steps for g in steps for b in steps]
     vivid = [c for c in rgb if max(c) - min(c) >= 102 and 153 <= sum(c) <= 612]
-    names = tuple("#" + "".join(f"{one:02x}" for one in c) for c in vivid)
+    names = tuple("#" + "".join(f"{channel:02x}" for channel in c) for c in vivid)
     gaps = np.linalg.norm(_seen(names)[0][:, None] - _seen(TISSUE)[0], axis=-1).min(axis=1)
     return tuple(
         name
@@ -113,9 +113,9 @@ def _candidates() -> tuple[str, ...]:
     )
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """The contrast of two colours by WCAG 2, from 1 to 21."""
-    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -140,6 +140,6 @@ def _linear(colors: Sequence[str]) -> npt.NDArray[np.float64]:
 def _seen(colors: Sequence[str]) -> npt.NDArray[np.float64]:
     """(visions, colours, 3) in Oklab, times 100."""
     linear = _linear(colors)
-    seen = np.stack([np.clip(linear @ matrix.T, 0, 1) for matrix in VISIONS.values()])
-    lab: npt.NDArray[np.float64] = 100 * np.cbrt(seen @ _LMS_FROM_RGB.T) @ _LAB_FROM_LMS.T
+    perceived = np.stack([np.clip(linear @ matrix.T, 0, 1) for matrix in VISIONS.values()])
+    lab: npt.NDArray[np.float64] = 100 * np.cbrt(perceived @ _LMS_FROM_RGB.T) @ _LAB_FROM_LMS.T
     return lab

@@ -142,9 +142,9 @@ def crs_check(crs: object) -> None:
         )
 
 
-def _not_geojson(found: str) -> DocumentError:
+def _not_geojson(actual: str) -> DocumentError:
     return DocumentError(
-        f"GeoJSON: expected a FeatureCollection or an array of features, got {found}."
+        f"GeoJSON: expected a FeatureCollection or an array of features, got {actual}."
     )
 
 
@@ -204,11 +204,11 @@ class Window:
 
     def take(self, *expected: str) -> str:
         """Go beyond the next character, which is one of these."""
-        found = self.peek()
-        if found not in expected or not found:
-            self.fail(f"expected {' or '.join(expected)}, found {found or 'the end'}")
+        token = self.peek()
+        if token not in expected or not token:
+            self.fail(f"expected {' or '.join(expected)}, found {token or 'the end'}")
         self._at += 1
-        return found
+        return token
 
     def value(self) -> Any:
         """The next value, parsed."""

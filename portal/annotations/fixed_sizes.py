@@ -51,14 +51,14 @@ def fixed_size(
     properties: Mapping[str, str], *, area_px: float, mpp_x: float | None, mpp_y: float | None
 ) -> FixedSize | None:
     """The size that properties name; None if they name none, or the area is another one."""
-    found = _TEXT.fullmatch(properties.get(FIXED_SIZE_KEY, ""))
-    if found is None or not mpp_x or not mpp_y:
+    match = _TEXT.fullmatch(properties.get(FIXED_SIZE_KEY, ""))
+    if match is None or not mpp_x or not mpp_y:
         return None
-    nominal = float(found[4])
+    nominal = float(match[4])
     if abs(area_px * mpp_x * mpp_y / 1e6 - nominal) > _MAX_AREA_ERROR * nominal:
         return None
-    grid = properties.get(GRID_KEY, "") if found[1] == "field" else ""
-    return FixedSize(found[0], nominal, grid)
+    grid = properties.get(GRID_KEY, "") if match[1] == "field" else ""
+    return FixedSize(match[0], nominal, grid)
 
 
 def grid_sums(sizes: Iterable[FixedSize | None]) -> dict[str, GridSum]:

@@ -252,10 +252,10 @@ def _refuse_hopeless(shape: BaseGeometry) -> None:
     pairs = np.stack([coordinates[:-1], coordinates[1:]], axis=1)
     segments: npt.NDArray[Any] = np.atleast_1d(np.asarray(shapely.linestrings(pairs)))
     tree = shapely.STRtree(segments)
-    found = 0
+    pair_count = 0
     for start in range(0, len(segments), _CHUNK):
-        found += tree.query(segments[start : start + _CHUNK]).shape[1]
-        if found > budget:
+        pair_count += tree.query(segments[start : start + _CHUNK]).shape[1]
+        if pair_count > budget:
             raise InvalidRoiGeometryError(
                 "geometry: the outline crosses itself too often to be repaired. Draw it again."
             )
@@ -267,7 +267,7 @@ def _polygons_of(shape: BaseGeometry) -> Polygon | MultiPolygon:
         shape = shapely.union_all([part for part in _flat(shape) if isinstance(part, Polygon)])
     if isinstance(shape, Polygon):
         return orient(shape, 1.0)
-    return MultiPolygon([orient(one, 1.0) for one in getattr(shape, "geoms", [])])
+    return MultiPolygon([orient(polygon, 1.0) for polygon in getattr(shape, "geoms", [])])
 
 
 def _flat(shape: BaseGeometry) -> Iterable[BaseGeometry]:

@@ -40,8 +40,8 @@ class SeenIds:
     def first_packed(self, roi_id: int, content: bytes, index: int) -> tuple[int, bool]:
         """Apply ``first`` to the values of a record."""
         packed = int.from_bytes(index.to_bytes(4) + content)
-        found = self._found.setdefault(roi_id, packed).to_bytes(4 + _CONTENT_BYTES)
-        return int.from_bytes(found[:4]), found[4:] == content
+        first = self._found.setdefault(roi_id, packed).to_bytes(4 + _CONTENT_BYTES)
+        return int.from_bytes(first[:4]), first[4:] == content
 
 
 class ImportProgress:
@@ -80,7 +80,7 @@ class ImportProgress:
         """A part was read: all features before this index, and where the document continues."""
         at_byte, in_object = (place.at_byte, place.in_object) if place else (0, False)
         ids = (self._ids.get(index, (_NONE, b"")) for index in range(self._written, through))
-        self._file.writelines(_RECORD.pack(*one, at_byte, in_object) for one in ids)
+        self._file.writelines(_RECORD.pack(*record, at_byte, in_object) for record in ids)
         self._file.flush()
         self._written = max(self._written, through)
         self._ids.clear()
@@ -89,9 +89,9 @@ class ImportProgress:
         last = b""
         for start in range(0, count, _AT_ONCE):
             data = self._file.read(_RECORD.size * min(_AT_ONCE, count - start))
-            for index, (found, content, _, _) in enumerate(_RECORD.iter_unpack(data), start):
-                if found != _NONE:
-                    self.seen.first_packed(int.from_bytes(found), content, index)
+            for index, (packed_id, content, _, _) in enumerate(_RECORD.iter_unpack(data), start):
+                if packed_id != _NONE:
+                    self.seen.first_packed(int.from_bytes(packed_id), content, index)
             last = data[-_RECORD.size :]
         *_, at_byte, in_object = _RECORD.unpack(last)
         self.place = ResumePoint(at_byte, in_object) if at_byte else None

@@ -41,8 +41,8 @@ _KINDS = {
 def mark_kind(geometry: object) -> str | None:
     """``point`` or ``line`` by the type of a GeoJSON geometry; None for anything else."""
     kind = geometry.get("type") if isinstance(geometry, Mapping) else None
-    found = _KINDS.get(kind) if isinstance(kind, str) else None
-    return found.value if found else None
+    mark = _KINDS.get(kind) if isinstance(kind, str) else None
+    return mark.value if mark else None
 
 
 def outline_from_geojson(geometry: object, *, width_px: int, height_px: int) -> RoiShape:
@@ -109,19 +109,19 @@ def _line(line: list[Any], where: str, notes: list[str]) -> LineString:
 
 def _vertices(points: list[Any], where: str, notes: list[str]) -> np.ndarray[Any, Any]:
     """(N, 2) float64, rounded as they are stored."""
-    found = np.array([vertex(point, f"{where} {i}") for i, point in enumerate(points, start=1)])
+    vertices = np.array([vertex(point, f"{where} {i}") for i, point in enumerate(points, start=1)])
     if any(len(point) > 2 for point in points):
         note(notes, "Z coordinates left out")
-    rounded: np.ndarray[Any, Any] = np.round(found.reshape(-1, 2), DECIMALS)
+    rounded: np.ndarray[Any, Any] = np.round(vertices.reshape(-1, 2), DECIMALS)
     return rounded
 
 
-def _of_kind(found: BaseGeometry, whole: BaseGeometry) -> BaseGeometry:
+def _of_kind(geometry: BaseGeometry, original: BaseGeometry) -> BaseGeometry:
     """Keep the parts of the original kind: clipping a line at the edge may yield points."""
-    is_points = whole.geom_type == "MultiPoint"
+    is_points = original.geom_type == "MultiPoint"
     parts = [
         part
-        for part in shapely.get_parts(found)
+        for part in shapely.get_parts(geometry)
         if (part.geom_type == "Point") == is_points and not part.is_empty
     ]
     rounded: Any = shapely.transform(parts, lambda xy: np.round(xy, DECIMALS)) if parts else []
@@ -153,18 +153,18 @@ def mark_measures(
     geometry: Mapping[str, Any] | None, *, mpp_x: float | None, mpp_y: float | None
 ) -> dict[str, float | int | None]:
     """``length_px`` and ``length_um`` of lines, ``points`` of points; None for all else."""
-    found: dict[str, float | int | None] = {"length_px": None, "length_um": None, "points": None}
+    measures: dict[str, float | int | None] = {"length_px": None, "length_um": None, "points": None}
     kind = mark_kind(geometry)
     if geometry is None or kind is None:
-        return found
+        return measures
     parts = mark_parts(geometry)
     if kind == RoiKind.POINT:
-        return found | {"points": len(parts)}
+        return measures | {"points": len(parts)}
     steps = np.vstack([np.diff(np.array(line, np.float64), axis=0) for line in parts])
-    found["length_px"] = round(float(np.hypot(*steps.T).sum()), 4)
+    measures["length_px"] = round(float(np.hypot(*steps.T).sum()), 4)
     if mpp_x and mpp_y:
-        found["length_um"] = round(float(np.hypot(*(steps * [mpp_x, mpp_y]).T).sum()), 4)
-    return found
+        measures["length_um"] = round(float(np.hypot(*(steps * [mpp_x, mpp_y]).T).sum()), 4)
+    return measures
 
 
 def mark_parts(geometry: Mapping[str, Any]) -> list[list[list[float]]]:

@@ -58,7 +58,7 @@ def measures_of(
     left, top, right, bottom = shape.bounds
     hull = shapely.convex_hull(shape)
     scaled = shapely.transform(shape, lambda xy: xy * [mpp_x, mpp_y]) if mpp_x and mpp_y else None
-    found: dict[str, float | int | None] = {
+    values: dict[str, float | int | None] = {
         "width_px": round(right - left, 2),
         "height_px": round(bottom - top, 2),
         "feret_px": _feret(hull),
@@ -66,9 +66,9 @@ def measures_of(
         "parts": len(parts),
     }
     if mark_kind(geometry):
-        found |= mark_measures(geometry, mpp_x=mpp_x, mpp_y=mpp_y)
+        values |= mark_measures(geometry, mpp_x=mpp_x, mpp_y=mpp_y)
     else:
-        found |= {
+        values |= {
             "area_px": round(shape.area, 4),
             "area_um2": None if scaled is None else round(scaled.area, 4),
             "perimeter_px": round(shape.length, 4),
@@ -77,7 +77,7 @@ def measures_of(
             "solidity": round(shape.area / hull.area, 4),
             "holes": int(sum(shapely.get_num_interior_rings(parts))),
         }
-    return {measure.key: found.get(measure.key) for measure in MEASURES}
+    return {measure.key: values.get(measure.key) for measure in MEASURES}
 
 
 def _feret(hull: Any) -> float:

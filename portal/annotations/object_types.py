@@ -24,8 +24,8 @@ def object_type_of(raw: Mapping[str, Any], properties: Mapping[str, Any]) -> obj
     ignored."""
     known = (*OBJECT_TYPES, *_OLD_TYPES)
     for key in _TYPE_KEYS:
-        found = properties.get(key)
-        if found is not None and (key != "type" or found in known):
-            return _OLD_TYPES.get(found, found) if isinstance(found, str) else found
+        stated = properties.get(key)
+        if stated is not None and (key != "type" or stated in known):
+            return _OLD_TYPES.get(stated, stated) if isinstance(stated, str) else stated
     old = raw.get("id")
     return _OLD_TYPES.get(old, "annotation") if isinstance(old, str) else "annotation"

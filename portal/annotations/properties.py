@@ -96,7 +96,7 @@ def properties_clean(raw: object) -> dict[str, str]:
     """
     if not isinstance(raw, Mapping):
         raise InvalidInputError("properties: an object of texts by key.")
-    found: dict[str, str] = {}
+    clean: dict[str, str] = {}
     for key, value in raw.items():
         name = name_clean(str(key))
         if not name or len(name) > MAX_KEY_CHARS:
@@ -111,10 +111,10 @@ def properties_clean(raw: object) -> dict[str, str]:
                 f"properties: {name} is longer than {MAX_PROPERTY_CHARS:,} characters."
             )
         if text:
-            found[name] = text
-    if len(found) > MAX_PROPERTIES:
-        raise InvalidInputError(f"properties: {len(found)}; {MAX_PROPERTIES} at most.")
-    return dict(sorted(found.items()))
+            clean[name] = text
+    if len(clean) > MAX_PROPERTIES:
+        raise InvalidInputError(f"properties: {len(clean)}; {MAX_PROPERTIES} at most.")
+    return dict(sorted(clean.items()))
 
 
 def metadata_read(metadata: object) -> tuple[str, dict[str, str], JsonObject]:
@@ -135,7 +135,11 @@ def metadata_read(metadata: object) -> tuple[str, dict[str, str], JsonObject]:
 
 def properties_require(properties: Mapping[str, str], types: Sequence[PropertyType]) -> None:
     """Raise ``InvalidInputError`` where a value is not of the type that the lab gave its key."""
-    by_key = {name_key(one.key): one for one in types if not one.retired}
+    by_key = {
+        name_key(property_type.key): property_type
+        for property_type in types
+        if not property_type.retired
+    }
     for key, value in properties.items():
         known = by_key.get(name_key(key))
         if known and value and (expected := known.problem(value.strip())):
@@ -149,28 +153,28 @@ def types_clean(raw: object) -> list[StoredPropertyType]:
     value."""
     if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) > MAX_TYPES:
         raise InvalidInputError(f"properties: a list of {MAX_TYPES} at most.")
-    found: dict[str, PropertyType] = {}
-    for one in raw:
-        made = _type_clean(one)
+    by_name: dict[str, PropertyType] = {}
+    for entry in raw:
+        made = _type_clean(entry)
         for word in {name_key(made.key), name_key(made.title)}:
-            if word in found:
+            if word in by_name:
                 raise InvalidInputError(f"properties: {made.title} is listed twice.")
-            found[word] = made
+            by_name[word] = made
     return [
         {
-            "key": one.key,
-            "kind": one.kind,
-            "choices": list(one.choices),
-            "unit": one.unit,
-            "name": one.name,
-            "retired": one.retired,
+            "key": entry.key,
+            "kind": entry.kind,
+            "choices": list(entry.choices),
+            "unit": entry.unit,
+            "name": entry.name,
+            "retired": entry.retired,
         }
-        for one in dict.fromkeys(found.values())
+        for entry in dict.fromkeys(by_name.values())
     ]
 
 
 def _type_clean(raw: Mapping[str, Any]) -> PropertyType:
-    key, name = (name_clean(str(raw.get(one) or "")) for one in ("key", "name"))
+    key, name = (name_clean(str(raw.get(field_name) or "")) for field_name in ("key", "name"))
     kind, choices = raw.get("kind", "text"), raw.get("choices") or ()
     unit = name_clean(str(raw.get("unit") or ""))
     for word in (key, name or key):
@@ -203,10 +207,10 @@ def _type_clean(raw: Mapping[str, Any]) -> PropertyType:
 
 def types_of(stored: Sequence[Mapping[str, Any]]) -> list[PropertyType]:
     """Property types from their stored form; the inverse of ``types_clean``."""
-    return [PropertyType(**{**one, "choices": tuple(one["choices"])}) for one in stored]
+    return [PropertyType(**{**entry, "choices": tuple(entry["choices"])}) for entry in stored]
 
 
 def types_mark(types: Sequence[PropertyType]) -> str:
     """A mark that differs whenever anything does, so that nobody overwrites what they never saw."""
-    text = json.dumps([asdict(one) for one in types], sort_keys=True)
+    text = json.dumps([asdict(property_type) for property_type in types], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

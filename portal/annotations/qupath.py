@@ -124,9 +124,9 @@ def describe_feature(raw: object) -> str:
     if isinstance(raw, Feature):
         geometry, name, label = raw.geometry, raw.name, raw.label
     else:
-        found = raw if isinstance(raw, Mapping) else {}
-        properties = found.get("properties")
-        geometry = found.get("geometry")
+        feature = raw if isinstance(raw, Mapping) else {}
+        properties = feature.get("properties")
+        geometry = feature.get("geometry")
         name, _ = name_read(properties.get("name") if isinstance(properties, Mapping) else None)
         label, _ = class_of(raw)
     kind = geometry.get("type") if isinstance(geometry, Mapping) else None
@@ -291,24 +291,24 @@ def _foreign(
     properties: Mapping[str, Any],
     object_type: str,
 ) -> JsonObject:
-    found = {key: properties[key] for key in CARRIED if properties.get(key)}
+    carried = {key: properties[key] for key in CARRIED if properties.get(key)}
     if raw.get("nucleusGeometry"):
-        found["nucleusGeometry"] = raw["nucleusGeometry"]
-    measurements = found.get("measurements")
+        carried["nucleusGeometry"] = raw["nucleusGeometry"]
+    measurements = carried.get("measurements")
     if isinstance(measurements, list):
         pairs = [m for m in measurements if isinstance(m, Mapping) and "name" in m]
-        found["measurements"] = measurements = {str(m["name"]): m.get("value") for m in pairs}
+        carried["measurements"] = measurements = {str(m["name"]): m.get("value") for m in pairs}
     for key, derived in (
         ("measurements", (AREA_PX, AREA_UM, *MEASURED.values())),
         ("metadata", (REVIEW_KEY, TRACK_KEY)),
     ):
-        if isinstance(found.get(key), Mapping):
-            found[key] = {k: v for k, v in found[key].items() if k not in derived}
-        if key in found and not found[key]:
-            del found[key]
+        if isinstance(carried.get(key), Mapping):
+            carried[key] = {k: v for k, v in carried[key].items() if k not in derived}
+        if key in carried and not carried[key]:
+            del carried[key]
     if object_type != "annotation":
-        found["objectType"] = object_type
-    return cast(JsonObject, _plain(found))
+        carried["objectType"] = object_type
+    return cast(JsonObject, _plain(carried))
 
 
 def _plain(value: Any, levels: int = DEEPEST) -> Any:
@@ -374,8 +374,8 @@ def feature_write(roi: Roi, *, mpp_x: float | None, mpp_y: float | None) -> Json
 
 def _measures(roi: Roi, mpp_x: float | None, mpp_y: float | None) -> dict[str, float | int]:
     if mark_kind(roi.geometry):
-        found = mark_measures(roi.geometry, mpp_x=mpp_x, mpp_y=mpp_y)
-        return {MEASURED[key]: value for key, value in found.items() if value is not None}
+        measures = mark_measures(roi.geometry, mpp_x=mpp_x, mpp_y=mpp_y)
+        return {MEASURED[key]: value for key, value in measures.items() if value is not None}
     um2 = area_um2(roi.area_px, mpp_x, mpp_y)
     return {AREA_PX: roi.area_px} | ({AREA_UM: um2} if um2 is not None else {})
 

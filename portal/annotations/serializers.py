@@ -321,7 +321,7 @@ class RoiQuerySerializer(serializers.Serializer[Any]):
     def validate_ids(self, value: str) -> list[uuid.UUID]:
         """The ids."""
         try:
-            ids = [uuid.UUID(one) for one in value.split(",")]
+            ids = [uuid.UUID(text) for text in value.split(",")]
         except ValueError as error:
             raise serializers.ValidationError("Expected UUIDs separated by commas.") from error
         if len(ids) > MAX_IDS:

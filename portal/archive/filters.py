@@ -78,8 +78,8 @@ class CaseFilter(django_filters.FilterSet):
     @property
     def qs(self) -> Any:
         """Ties are ordered by id, so that a page never repeats or skips a row."""
-        found = super().qs
-        return found.order_by(*found.query.order_by, "id") if found.query.order_by else found
+        cases = super().qs
+        return cases.order_by(*cases.query.order_by, "id") if cases.query.order_by else cases
 
 
 def cases_filtered(user: User, params: Mapping[str, Any]) -> QuerySet[Case]:
@@ -91,11 +91,11 @@ def cases_filtered(user: User, params: Mapping[str, Any]) -> QuerySet[Case]:
     unknown = params.keys() - CaseFilter.base_filters.keys()
     if unknown:
         raise InvalidInputError(f"filter: unknown parameter {', '.join(sorted(unknown))}.")
-    found = CaseFilter(params, queryset=Case.objects.owned_by(user))
-    if not found.is_valid():
-        name, errors = next(iter(found.errors.items()))
+    case_filter = CaseFilter(params, queryset=Case.objects.owned_by(user))
+    if not case_filter.is_valid():
+        name, errors = next(iter(case_filter.errors.items()))
         raise InvalidInputError(f"filter: {name}: {errors[0]}")
-    cases: QuerySet[Case] = found.qs
+    cases: QuerySet[Case] = case_filter.qs
     return cases
 
 
@@ -110,13 +110,13 @@ def cases_chosen(user: User, data: dict[str, Any]) -> list[uuid.UUID]:
         raise InvalidInputError("cases, filter: give one of them.")
     if cases is not None:
         return list(cases)
-    found = cases_filtered(user, params)
-    if (count := found.count()) > MAX_CASES:
+    matching = cases_filtered(user, params)
+    if (count := matching.count()) > MAX_CASES:
         raise InvalidInputError(
             f"filter: it matches {count:,} cases; at most {MAX_CASES:,} can be changed at once. "
             "Narrow the filter."
         )
-    return list(found.values_list("pk", flat=True))
+    return list(matching.values_list("pk", flat=True))
 
 
 class ItemFilter(django_filters.FilterSet):

@@ -76,8 +76,10 @@ def file_kind(path: Path) -> FileKind:
         BadInputError: Not a supported kind, damaged, or beyond ``SNIFF_LIMITS``.
     """
     target, arguments = "ml.imaging.formats.sniff:sniff_file", {"path": str(path)}
-    found = run_limited(target, arguments, reads=(path,), limits=SNIFF_LIMITS, progress=no_progress)
-    return cast(FileKind, found["kind"])
+    sniffed = run_limited(
+        target, arguments, reads=(path,), limits=SNIFF_LIMITS, progress=no_progress
+    )
+    return cast(FileKind, sniffed["kind"])
 
 
 def names_take_out(
@@ -92,7 +94,7 @@ def names_take_out(
     arguments = {"path": str(source), "out_dir": str(folder)}
     is_set = is_dicom_slide(head) or is_dicom_video(head) or is_zip(head)
     grown = source.stat().st_size + _COPY_GROWTH_BYTES
-    found = run_limited(
+    report = run_limited(
         f"ml.imaging.deidentification.{'multi_file' if is_set else 'single_file'}:deidentify",
         arguments | ({"key": key} if is_set else {}),
         reads=(source,),
@@ -102,10 +104,10 @@ def names_take_out(
         progress=progress,
     )
     cleaned = DeidentificationResult(
-        removed=[str(name)[:_NAME_LENGTH] for name in found["removed"]],
-        left=[str(sentence)[:_NAME_LENGTH] for sentence in found["left"]],
-        stain=str(found["stain"])[:_NAME_LENGTH],
-        removed_texts=[str(text) for text in found["removed_texts"]],
+        removed=[str(name)[:_NAME_LENGTH] for name in report["removed"]],
+        left=[str(sentence)[:_NAME_LENGTH] for sentence in report["left"]],
+        stain=str(report["stain"])[:_NAME_LENGTH],
+        removed_texts=[str(text) for text in report["removed_texts"]],
     )
     return (folder / CLEAN_NAME if cleaned.removed else None), cleaned
 
@@ -121,13 +123,13 @@ def slide_inspect(source: Path, folder: Path, *, progress: Progress) -> SlideIns
     alone = folder.parent / "alone"
     alone.mkdir()
     _link(source, alone / DICOM_NAME)
-    found = _slide(_run("inspect_slide", alone / DICOM_NAME, folder, progress, INSPECT_LIMITS))
+    inspected = _slide(_run("inspect_slide", alone / DICOM_NAME, folder, progress, INSPECT_LIMITS))
     alone.replace(folder / SET_FOLDER)
-    return replace(found, pixels=f"{SET_FOLDER}/{DICOM_NAME}")
+    return replace(inspected, pixels=f"{SET_FOLDER}/{DICOM_NAME}")
 
 
-def _slide(found: Mapping[str, Any]) -> SlideInspection:
-    described = config_from_dict(SlideInspection, found, where="slide")
+def _slide(values: Mapping[str, Any]) -> SlideInspection:
+    described = config_from_dict(SlideInspection, values, where="slide")
     _inside(described.thumbnail, described.pixels)
     return described
 
@@ -145,8 +147,8 @@ def video_inspect(source: Path, folder: Path, *, progress: Progress) -> VideoIns
     return _video(_run("inspect_video", source, folder, progress, INSPECT_LIMITS))
 
 
-def _video(found: Mapping[str, Any]) -> VideoInspection:
-    described = config_from_dict(VideoInspection, found, where="video")
+def _video(values: Mapping[str, Any]) -> VideoInspection:
+    described = config_from_dict(VideoInspection, values, where="video")
     _inside(described.frames, described.poster, described.pixels)
     return described
 
@@ -156,18 +158,18 @@ def slide_phi_detect(
     folder: Path,
     *,
     progress: Progress,
-    found: SlideInspection,
+    inspected: SlideInspection,
     config: PhiDetectionConfig,
 ) -> PixelInspection:
     """Run ``ml.imaging.phi_detection`` in a child on the files inspected into ``folder``.
 
     Faces are searched for in stills only: tissue has none.
     """
-    config = replace(config, faces=config.faces and found.kind == "still")
+    config = replace(config, faces=config.faces and inspected.kind == "still")
     return _phi_detect(
         "detect_in_slide",
-        {"path": str(_pixels(source, folder, found)), "config": asdict(config)},
-        reads=(folder if found.pixels else source,),
+        {"path": str(_pixels(source, folder, inspected)), "config": asdict(config)},
+        reads=(folder if inspected.pixels else source,),
         folder=folder,
         progress=progress,
     )
@@ -178,18 +180,18 @@ def video_phi_detect(
     folder: Path,
     *,
     progress: Progress,
-    found: VideoInspection,
+    inspected: VideoInspection,
     config: PhiDetectionConfig,
 ) -> PixelInspection:
     """Run ``ml.imaging.phi_detection`` in a child on frames, by the frame table in ``folder``."""
     from ml.imaging.phi_detection.detection import is_inspected_by_key_frames
 
-    path, frames = _pixels(source, folder, found), folder / found.frames
-    frame_pixels = found.width_px * found.height_px
+    path, frames = _pixels(source, folder, inspected), folder / inspected.frames
+    frame_pixels = inspected.width_px * inspected.height_px
     arguments = {
         "path": str(path),
         "frames": str(frames),
-        "is_long": is_inspected_by_key_frames(found.frame_count, frame_pixels),
+        "is_long": is_inspected_by_key_frames(inspected.frame_count, frame_pixels),
         "config": asdict(config),
     }
     return _phi_detect(
@@ -197,15 +199,15 @@ def video_phi_detect(
     )
 
 
-def _pixels(source: Path, folder: Path, found: SlideInspection | VideoInspection) -> Path:
+def _pixels(source: Path, folder: Path, inspected: SlideInspection | VideoInspection) -> Path:
     """The file that pixels come from."""
-    return folder / found.pixels if found.pixels else source
+    return folder / inspected.pixels if inspected.pixels else source
 
 
 def device_read(source: Path, *, progress: Progress) -> str:
     """Maker, model and software as a file names them, read in a child; "" if it names none."""
     try:
-        found = run_limited(
+        values = run_limited(
             "ml.imaging.redaction.device:device",
             {"path": str(source)},
             reads=(source,),
@@ -214,7 +216,7 @@ def device_read(source: Path, *, progress: Progress) -> str:
         )
     except MlError:  # such as the limits: the size of the picture has to do
         return ""
-    return name_clean(str(found["device"]))[:_DEVICE_LENGTH]
+    return name_clean(str(values["device"]))[:_DEVICE_LENGTH]
 
 
 def _phi_detect(
@@ -248,11 +250,11 @@ def _phi_detect(
 
 
 def rendition_make(
-    source: Path, folder: Path, *, progress: Progress, found: VideoInspection
+    source: Path, folder: Path, *, progress: Progress, inspected: VideoInspection
 ) -> RenditionResult:
     """``ml.imaging.ingest.make_rendition``, with limits that grow with the video found."""
-    limits = _rendition_limits(source, found)
-    path = _pixels(source, folder, found)
+    limits = _rendition_limits(source, inspected)
+    path = _pixels(source, folder, inspected)
     return _rendition(_run("make_rendition", path, folder, progress, limits))
 
 
@@ -262,18 +264,18 @@ def slide_redact(
     *,
     progress: Progress,
     derived: Path,
-    found: SlideInspection,
+    inspected: SlideInspection,
     boxes: Sequence[Sequence[float]],
 ) -> Path:
     """Write a still or a slide, inspected into ``derived``, with black boxes into ``folder``."""
     arguments: dict[str, Any] = {"boxes": boxes}
     function, path = "redact_still", source
-    if found.kind != "still":
-        function, path = "redact_slide", _pixels(source, derived, found)
-        if found.display_range is not None:
-            arguments["display_range"] = asdict(found.display_range)
+    if inspected.kind != "still":
+        function, path = "redact_slide", _pixels(source, derived, inspected)
+        if inspected.display_range is not None:
+            arguments["display_range"] = asdict(inspected.display_range)
     reads = (derived,) if path != source else (source,)
-    megapixels = found.width_px * found.height_px / 1e6
+    megapixels = inspected.width_px * inspected.height_px / 1e6
     limits = _rewriting_limits(path, megapixels)
     return _redact(function, path, folder, arguments, reads=reads, limits=limits, progress=progress)
 
@@ -284,18 +286,18 @@ def video_redact(
     *,
     progress: Progress,
     derived: Path,
-    found: VideoInspection,
+    inspected: VideoInspection,
     boxes: Sequence[Sequence[float]],
 ) -> Path:
     """Write a video, inspected into ``derived``, with black boxes into ``folder``."""
-    path, frames = _pixels(source, derived, found), derived / found.frames
+    path, frames = _pixels(source, derived, inspected), derived / inspected.frames
     return _redact(
         "redact_video",
         path,
         folder,
         {"boxes": boxes, "frames": str(frames)},
         reads=(path, frames),
-        limits=_rendition_limits(path, found),
+        limits=_rendition_limits(path, inspected),
         progress=progress,
     )
 
@@ -410,14 +412,16 @@ def clip_make(
     return folder / CLIP_NAME
 
 
-def _rendition(found: Mapping[str, Any]) -> RenditionResult:
-    made = config_from_dict(RenditionResult, found, where="rendition")
+def _rendition(values: Mapping[str, Any]) -> RenditionResult:
+    made = config_from_dict(RenditionResult, values, where="rendition")
     _inside(made.rendition)
     return made
 
 
-def _rendition_limits(source: Path, found: VideoInspection) -> Limits:
-    return _rewriting_limits(source, found.frame_count * found.width_px * found.height_px / 1e6)
+def _rendition_limits(source: Path, inspected: VideoInspection) -> Limits:
+    return _rewriting_limits(
+        source, inspected.frame_count * inspected.width_px * inspected.height_px / 1e6
+    )
 
 
 def _rewriting_limits(source: Path, megapixels: float) -> Limits:

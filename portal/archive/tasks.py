@@ -101,29 +101,31 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
     with context.scratch() as scratch:
         source, clean = _cleaned(context, slide, scratch)
         folder = _folder(scratch)
-        found = _inspected(context, inspection.slide_inspect, source, folder)
+        inspected = _inspected(context, inspection.slide_inspect, source, folder)
         if clean is not None and clean.stain:  # its field was taken out
-            found = replace(found, stain=clean.stain)
+            inspected = replace(inspected, stain=clean.stain)
         if (redaction := redaction_of(slide)) is not None:
-            before, boxes = found, redaction.boxes
-            make = partial(inspection.slide_redact, derived=folder, found=before, boxes=boxes)
+            before, boxes = inspected, redaction.boxes
+            make = partial(inspection.slide_redact, derived=folder, inspected=before, boxes=boxes)
             source, clean = _redacted(
                 context, make, source, clean, redaction=redaction, scratch=scratch
             )
             folder = _folder(source.parent)
-            found = replace(
+            inspected = replace(
                 _inspected(context, inspection.slide_inspect, source, folder),
                 stain=before.stain,
                 objective_power=before.objective_power,
                 properties=before.properties,
                 vendor=before.vendor,
             )
-        made = found.pixels == PIXELS_NAME
+        made = inspected.pixels == PIXELS_NAME
         pixels_hash = storage.file_sha256(folder / PIXELS_NAME) if made else ""
-        warnings = _pixels_checked(context, slide, found, source, folder, clean=clean)
+        warnings = _pixels_checked(context, slide, inspected, source, folder, clean=clean)
         with _placed(context, slide, clean, warnings):
             content_hash = pixels_hash or slide.asset.sha256
-            canvas = slide_ready(slide=slide, folder=folder, found=found, content_hash=content_hash)
+            canvas = slide_ready(
+                slide=slide, folder=folder, inspected=inspected, content_hash=content_hash
+            )
     return {"canvas_id": str(canvas.pk), "width_px": canvas.width_px, "height_px": canvas.height_px}
 
 
@@ -143,27 +145,29 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
     with context.scratch() as scratch:
         source, clean = _cleaned(context, video, scratch)
         folder = _folder(scratch)
-        found = _inspected(context, inspection.video_inspect, source, folder)
+        inspected = _inspected(context, inspection.video_inspect, source, folder)
         if (redaction := redaction_of(video)) is not None:
             boxes = redaction.boxes
-            make = partial(inspection.video_redact, derived=folder, found=found, boxes=boxes)
+            make = partial(
+                inspection.video_redact, derived=folder, inspected=inspected, boxes=boxes
+            )
             source, clean = _redacted(
                 context, make, source, clean, redaction=redaction, scratch=scratch
             )
             folder = _folder(source.parent)
-            found = _inspected(context, inspection.video_inspect, source, folder)
-        warnings = _pixels_checked(context, video, found, source, folder, clean=clean)
+            inspected = _inspected(context, inspection.video_inspect, source, folder)
+        warnings = _pixels_checked(context, video, inspected, source, folder, clean=clean)
         made = None
-        if not found.browser_playable:
-            render = partial(inspection.rendition_make, found=found)
+        if not inspected.browser_playable:
+            render = partial(inspection.rendition_make, inspected=inspected)
             made = _inspected(context, render, source, folder)
         with _placed(context, video, clean, warnings):
-            canvas = video_ready(video=video, folder=folder, found=found, made=made)
+            canvas = video_ready(video=video, folder=folder, inspected=inspected, made=made)
     return {
         "canvas_id": str(canvas.pk),
-        "frame_count": found.frame_count,
-        "duration_s": found.duration_s,
-        "warnings": list(found.warnings),
+        "frame_count": inspected.frame_count,
+        "duration_s": inspected.duration_s,
+        "warnings": list(inspected.warnings),
     }
 
 
@@ -249,7 +253,7 @@ def _redacted(
 def _pixels_checked(
     context: JobContext,
     item: Slide | Video,
-    found: SlideInspection | VideoInspection,
+    file: SlideInspection | VideoInspection,
     source: Path,
     folder: Path,
     *,
@@ -267,9 +271,9 @@ def _pixels_checked(
         return []
     may_hold = not item_is_imported(item)
     detect: Callable[..., PixelInspection] = (
-        partial(inspection.video_phi_detect, found=found)
-        if isinstance(found, VideoInspection)
-        else partial(inspection.slide_phi_detect, found=found)
+        partial(inspection.video_phi_detect, inspected=file)
+        if isinstance(file, VideoInspection)
+        else partial(inspection.slide_phi_detect, inspected=file)
     )
     try:
         inspected = detect(
@@ -294,32 +298,32 @@ def _pixels_checked(
         finding for finding in inspected.findings if rule_of[finding.kind] != PixelRule.OFF
     )
     sentences = findings_as_sentences(wanted)
-    if may_hold and any(rule_of[one.kind] == PixelRule.HOLD for one in wanted):
+    if may_hold and any(rule_of[pixel_finding.kind] == PixelRule.HOLD for pixel_finding in wanted):
         picture = (folder.parent / inspection.EVIDENCE_NAME).read_bytes()
-        scope = _scope(context, item, found)
+        scope = _scope(context, item, file)
         with context.part():
-            kept = replace(inspected, findings=wanted)
-            evidence_keep(item=item, inspected=kept, picture=picture, scope=scope)
+            held_result = replace(inspected, findings=wanted)
+            evidence_keep(item=item, inspected=held_result, picture=picture, scope=scope)
         message = f"It may show who somebody is. {'. '.join(sentences)}."
         raise UserError(message, code=PHI_IN_PIXELS)
     return [f"{sentence}." for sentence in sentences]
 
 
 def _scope(
-    context: JobContext, item: Slide | Video, found: SlideInspection | VideoInspection
+    context: JobContext, item: Slide | Video, inspected: SlideInspection | VideoInspection
 ) -> FileScope:
     """Kind, device and size of a file; the device is named by the file as it arrived."""
     original = storage.asset_path(item.lab_id, item.asset.sha256)
     device = inspection.device_read(original, progress=context.progress)
-    kind = "video" if isinstance(found, VideoInspection) else found.kind
-    return FileScope(kind, device, found.width_px, found.height_px)
+    kind = "video" if isinstance(inspected, VideoInspection) else inspected.kind
+    return FileScope(kind, device, inspected.width_px, inspected.height_px)
 
 
 def _rule_of_kinds(rules: IntakeRules) -> dict[PixelKind, str]:
     """The rule of each kind of finding; frames outside the body only warn."""
     outside = PixelRule.OFF if rules.faces == PixelRule.OFF else PixelRule.WARN
-    found: dict[PixelKind, str] = dict.fromkeys(IDENTIFYING_TEXT, rules.identifying_text)
-    return found | {"other": rules.other_text, "face": rules.faces, "outside_body": outside}
+    rule_of: dict[PixelKind, str] = dict.fromkeys(IDENTIFYING_TEXT, rules.identifying_text)
+    return rule_of | {"other": rules.other_text, "face": rules.faces, "outside_body": outside}
 
 
 @contextmanager

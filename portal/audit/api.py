@@ -66,8 +66,8 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
             details = {name: [str(e) for e in errors] for name, errors in form.errors.items()}
             raise InvalidInputError("The filter is not valid.", details={"errors": details})
         services.entries_seal()
-        found = selectors.entry_list(user_of(request), lab=lab, wanted=form.wanted)
-        rows = self.paginate_queryset(found) or []
+        entries = selectors.entry_list(user_of(request), lab=lab, wanted=form.wanted)
+        rows = self.paginate_queryset(entries) or []
         return self.get_paginated_response([entry_represent(entry) for entry in rows])
 
     @extend_schema(
@@ -81,10 +81,10 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
         """
         lab = _lab(request)
         services.entries_seal_all()
-        found = selectors.chain_head(lab.pk)
-        if found is None:
+        head = selectors.chain_head(lab.pk)
+        if head is None:
             raise NotFoundError("Nothing has been logged in this lab yet.")
-        return Response(AuditHeadSerializer(found).data)
+        return Response(AuditHeadSerializer(head).data)
 
 
 def _lab(request: Request) -> Lab:

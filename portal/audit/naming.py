@@ -24,7 +24,7 @@ NAMERS: Registry[str, Namer] = Registry()
 
 def names_of(kind: str, ids: Collection[uuid.UUID], user: User) -> Mapping[uuid.UUID, Named]:
     """Names of the objects that the reader may see; empty for a kind without a registered namer."""
-    found: dict[uuid.UUID, Named] = {}
+    names: dict[uuid.UUID, Named] = {}
     for namer in NAMERS.all(kind) if ids else ():
-        found |= namer(ids, user)
-    return found
+        names |= namer(ids, user)
+    return names

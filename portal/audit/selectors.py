@@ -76,8 +76,8 @@ def chain_head(lab_id: uuid.UUID) -> Head | None:
 def chain_labs() -> list[uuid.UUID]:
     """Labs that have entries or seals."""
     tables = (AuditEntry, AuditSeal)
-    found = {pk for t in tables for pk in t.objects.order_by().values_list("lab_id").distinct()}
-    return sorted(pk for (pk,) in found)
+    lab_ids = {pk for t in tables for pk in t.objects.order_by().values_list("lab_id").distinct()}
+    return sorted(pk for (pk,) in lab_ids)
 
 
 def chain_break(lab_id: uuid.UUID, *, expected: Iterable[Head] = ()) -> Break | None:

@@ -74,8 +74,8 @@ def entries_for(
 
 def labs_of(user_id: uuid.UUID) -> list[uuid.UUID]:
     """Labs in whose logs a user's own actions are recorded: sign-ins, tokens, lists."""
-    found = Membership.objects.filter(user_id=user_id).order_by("lab_id")
-    return list(found.values_list("lab_id", flat=True))
+    memberships = Membership.objects.filter(user_id=user_id).order_by("lab_id")
+    return list(memberships.values_list("lab_id", flat=True))
 
 
 def keyed_hash(text: str) -> str:
@@ -122,11 +122,11 @@ def _chain_on(lab_id: uuid.UUID, entries: list[AuditEntry]) -> int:
     seals = []
     for entry in entries:
         number += 1
-        found = seal_hash(entry, number=number, previous=previous)
+        seal = seal_hash(entry, number=number, previous=previous)
         seals.append(
-            AuditSeal(lab_id=lab_id, number=number, entry=entry, previous=previous, hash=found)
+            AuditSeal(lab_id=lab_id, number=number, entry=entry, previous=previous, hash=seal)
         )
-        previous = found
+        previous = seal
     try:
         with transaction.atomic():
             AuditSeal.objects.bulk_create(seals)

@@ -112,8 +112,8 @@ class BackupRepository:
         """Names of the complete generations, oldest first."""
         if not self.generations_folder.is_dir():
             return []
-        found = self.generations_folder.iterdir()
-        return sorted(path.name for path in found if not path.name.startswith("."))
+        folders = self.generations_folder.iterdir()
+        return sorted(path.name for path in folders if not path.name.startswith("."))
 
     def newest(self) -> str:
         """Name of the newest generation; ``NotFoundError`` if there is none."""
@@ -232,8 +232,8 @@ class BackupRepository:
     def erasures(self) -> list[ErasedCases]:
         """Erasures that ``write_erasures`` listed."""
         path = self.folder / "erasures.json"
-        found: list[ErasedCases] = json.loads(path.read_text()) if path.exists() else []
-        return found
+        erased: list[ErasedCases] = json.loads(path.read_text()) if path.exists() else []
+        return erased
 
     def write_erasures(self, erasures: list[ErasedCases]) -> None:
         """Write the erasures that a restore of an older generation repeats."""

@@ -63,34 +63,34 @@ def one_of(name: str, choices: tuple[str, ...], *, default: str) -> str:
 def oidc() -> list[dict[str, object]]:
     """``TESSERA_OIDC_...``: the OpenID Connect provider that people sign in through, or none."""
     names_ = ("NAME", "SERVER", "CLIENT_ID", "CLIENT_SECRET")
-    found = {name: text(f"TESSERA_OIDC_{name}", "") for name in names_}
-    if not any(found.values()):
+    values = {name: text(f"TESSERA_OIDC_{name}", "") for name in names_}
+    if not any(values.values()):
         return []
-    if missing := [f"TESSERA_OIDC_{name}" for name, value in found.items() if not value]:
+    if missing := [f"TESSERA_OIDC_{name}" for name, value in values.items() if not value]:
         raise ImproperlyConfigured(f"{missing[0]} must be set as well.")
-    server = urlsplit(found["SERVER"])
+    server = urlsplit(values["SERVER"])
     if server.scheme != "https" and server.hostname not in {"localhost", "127.0.0.1"}:
         raise ImproperlyConfigured("TESSERA_OIDC_SERVER must begin with https://.")
-    app: dict[str, object] = {"provider_id": "lab", "name": found["NAME"]}
-    app |= {"client_id": found["CLIENT_ID"], "secret": found["CLIENT_SECRET"]}
-    return [app | {"settings": {"server_url": found["SERVER"].rstrip("/")}}]
+    app: dict[str, object] = {"provider_id": "lab", "name": values["NAME"]}
+    app |= {"client_id": values["CLIENT_ID"], "secret": values["CLIENT_SECRET"]}
+    return [app | {"settings": {"server_url": values["SERVER"].rstrip("/")}}]
 
 
 def limits() -> dict[str, float]:
     """``TESSERA_JOB_LIMITS``: ``kind=seconds``, comma-separated; they replace single defaults."""
-    found: dict[str, float] = {}
+    limit_of_kind: dict[str, float] = {}
     for entry in names("TESSERA_JOB_LIMITS"):
         kind, _, raw = (part.strip() for part in entry.partition("="))
         try:
-            found[kind] = float(raw)
+            limit_of_kind[kind] = float(raw)
         except ValueError:
-            found[kind] = 0.0
-        if not kind or not found[kind] > 0:
+            limit_of_kind[kind] = 0.0
+        if not kind or not limit_of_kind[kind] > 0:
             raise ImproperlyConfigured(
                 "TESSERA_JOB_LIMITS must look like mosaic_build=86400,roi_embed=600;"
                 f" got {entry!r}."
             )
-    return found
+    return limit_of_kind
 
 
 def names(name: str, default: str = "") -> list[str]:
@@ -100,15 +100,15 @@ def names(name: str, default: str = "") -> list[str]:
 
 def networks(name: str) -> list[str]:
     """Comma-separated networks: ``10.20.0.0/16,fd12::/48``."""
-    found = names(name)
-    for entry in found:
+    entries = names(name)
+    for entry in entries:
         try:
             ip_network(entry)
         except ValueError:
             raise ImproperlyConfigured(
                 f"{name} must look like 10.20.0.0/16,10.30.4.7; got {entry!r}."
             ) from None
-    return found
+    return entries
 
 
 def storage_root(default: Path) -> Path:
@@ -129,25 +129,25 @@ def object_storage() -> dict[str, str | float] | None:
         raise ImproperlyConfigured(
             "TESSERA_STORE is s3, but its driver is not installed: pip install 'tessera[s3]'"
         )
-    found: dict[str, str | float] = {
+    storage: dict[str, str | float] = {
         "bucket": text("TESSERA_S3_BUCKET"),
         "endpoint": text("TESSERA_S3_ENDPOINT", ""),
         "region": text("TESSERA_S3_REGION", ""),
         "access_key": text("TESSERA_S3_ACCESS_KEY", ""),
         "secret_key": text("TESSERA_S3_SECRET_KEY", ""),
     }
-    if bool(found["access_key"]) != bool(found["secret_key"]):
+    if bool(storage["access_key"]) != bool(storage["secret_key"]):
         raise ImproperlyConfigured(
             "TESSERA_S3_ACCESS_KEY and TESSERA_S3_SECRET_KEY must both be set, or neither."
         )
-    address = urlsplit(str(found["endpoint"]))
-    if found["endpoint"] and (address.scheme not in {"http", "https"} or not address.hostname):
+    address = urlsplit(str(storage["endpoint"]))
+    if storage["endpoint"] and (address.scheme not in {"http", "https"} or not address.hostname):
         raise ImproperlyConfigured(
             "TESSERA_S3_ENDPOINT must look like https://objects.lab.example;"
-            f" got {found['endpoint']!r}."
+            f" got {storage['endpoint']!r}."
         )
     gib = number("TESSERA_S3_CACHE_GIB", default=200, minimum=0.001)
-    return found | {"cache_bytes": int(gib * 2**30)}
+    return storage | {"cache_bytes": int(gib * 2**30)}
 
 
 def index_server() -> dict[str, str | int] | None:
@@ -225,10 +225,12 @@ def mail(default: str) -> dict[str, object]:
             raise ImproperlyConfigured(
                 "TESSERA_EMAIL_FROM must be the sender address of mail, like tessera@lab.example."
             )
-    found = {name: value for name, value in _env.email_url_config(url).items() if value is not None}
-    found.setdefault("EMAIL_PORT", MAIL_PORTS.get(parts.scheme, 25))
-    found |= {"DEFAULT_FROM_EMAIL": sender, "SERVER_EMAIL": sender, "EMAIL_TIMEOUT": MAIL_WAIT_S}
-    return found
+    config = {
+        name: value for name, value in _env.email_url_config(url).items() if value is not None
+    }
+    config.setdefault("EMAIL_PORT", MAIL_PORTS.get(parts.scheme, 25))
+    config |= {"DEFAULT_FROM_EMAIL": sender, "SERVER_EMAIL": sender, "EMAIL_TIMEOUT": MAIL_WAIT_S}
+    return config
 
 
 def cache(broker: str, *, folder: Path) -> dict[str, object]:

@@ -90,8 +90,8 @@ class StorageFullError(PortalError):
 
 def error_chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error, then its causes and contexts; each once."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    known_ids: set[int] = set()
+    while error is not None and id(error) not in known_ids:
+        known_ids.add(id(error))
         yield error
         error = error.__cause__ or error.__context__

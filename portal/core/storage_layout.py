@@ -85,8 +85,8 @@ class Place(Enum):
 
     def entries(self) -> Iterator[Path]:
         """Entries of the folder, in no particular order."""
-        found = self.folder.iterdir() if self.folder.is_dir() else iter(())
-        return (path for path in found if path.name.startswith(self.prefix))
+        paths = self.folder.iterdir() if self.folder.is_dir() else iter(())
+        return (path for path in paths if path.name.startswith(self.prefix))
 
 
 def root() -> Path:
@@ -115,15 +115,15 @@ def unknown_entries() -> list[str]:
     known = {place.folder_name: [] for place in Place}  # type: dict[str, list[str]]
     for place in Place:
         known[place.folder_name].append(place.prefix)
-    found = []
+    unknown = []
     for path in root().iterdir() if root().is_dir() else ():
         if path.name not in known:
-            found.append(path.name)
+            unknown.append(path.name)
         elif path.is_dir() and all(known[path.name]):
             prefixes = tuple(known[path.name])
-            found += [
-                f"{path.name}/{one.name}"
-                for one in path.iterdir()
-                if not one.name.startswith(prefixes)
+            unknown += [
+                f"{path.name}/{entry.name}"
+                for entry in path.iterdir()
+                if not entry.name.startswith(prefixes)
             ]
-    return sorted(found)
+    return sorted(unknown)

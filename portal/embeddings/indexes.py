@@ -48,8 +48,8 @@ def encoder_tag(encoder: Encoder) -> str:
 
 def server() -> MilvusServer | None:
     """The configured index server; None if there is none."""
-    found: dict[str, Any] | None = settings.TESSERA_MILVUS
-    return MilvusServer(**found) if found else None
+    values: dict[str, Any] | None = settings.TESSERA_MILVUS
+    return MilvusServer(**values) if values else None
 
 
 def snapshot_open(snapshot: IndexSnapshot, encoder: Encoder) -> VectorIndex:
@@ -81,12 +81,12 @@ def scope_folder(scope: Scope) -> Path:
 
 def prune(scope: Scope, *, keep: Collection[IndexSnapshot]) -> None:
     """Remove the files of replaced snapshots and of unfinished builds."""
-    folder, names = scope_folder(scope), {str(one.pk) for one in keep}
-    for one in folder.iterdir() if folder.exists() else ():
-        is_old = time.time() - one.stat().st_mtime > _PRUNE_AFTER_S
-        if is_old and one.name not in names:
-            shutil.rmtree(one, ignore_errors=True)
-    server_drop(scope, keep=frozenset(one.path for one in keep))
+    folder, names = scope_folder(scope), {str(entry.pk) for entry in keep}
+    for entry in folder.iterdir() if folder.exists() else ():
+        is_old = time.time() - entry.stat().st_mtime > _PRUNE_AFTER_S
+        if is_old and entry.name not in names:
+            shutil.rmtree(entry, ignore_errors=True)
+    server_drop(scope, keep=frozenset(entry.path for entry in keep))
 
 
 def server_drop(scope: Scope, *, keep: frozenset[str] = frozenset()) -> None:
@@ -95,15 +95,15 @@ def server_drop(scope: Scope, *, keep: frozenset[str] = frozenset()) -> None:
     Raises:
         IndexUnreachableError: the server does not answer.
     """
-    if (found := server()) is not None:
-        drop_indexes(found, _group(scope), keep=keep)
+    if (milvus := server()) is not None:
+        drop_indexes(milvus, _group(scope), keep=keep)
 
 
 def _on_server(name: str, scope: Scope) -> MilvusIndex:
-    found = server()
-    if found is None:
+    milvus = server()
+    if milvus is None:
         raise IndexUnreachableError("TESSERA_MILVUS_URL is not set")
-    return open_milvus(found, name, scope.encoder.dim, tag=encoder_tag(scope.encoder))
+    return open_milvus(milvus, name, scope.encoder.dim, tag=encoder_tag(scope.encoder))
 
 
 def _group(scope: Scope) -> str:

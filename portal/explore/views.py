@@ -113,11 +113,13 @@ def browse_duplicates(request: HttpRequest) -> HttpResponse:
     between = request.GET.get("between", "")
     chosen = Between(between) if between in list(Between) else None
     more: dict[str, Any] = {"between": chosen}
-    if seen := _seen(page.user, page.map):
-        found = near_duplicates(page.user, seen, between=chosen, start=page.start, count=_PAGE)
-        kinds = [(kind.value, NAMES[kind], found.counts[kind]) for kind in Between]
-        more |= {"seen": seen, "found": found, "between_kinds": kinds}
-        more |= {"page_obj": page.paged(found.total), "names": NAMES}
+    if visible := _seen(page.user, page.map):
+        duplicates = near_duplicates(
+            page.user, visible, between=chosen, start=page.start, count=_PAGE
+        )
+        kinds = [(kind.value, NAMES[kind], duplicates.counts[kind]) for kind in Between]
+        more |= {"seen": visible, "found": duplicates, "between_kinds": kinds}
+        more |= {"page_obj": page.paged(duplicates.total), "names": NAMES}
     return page.render(**more)
 
 
@@ -128,9 +130,9 @@ def browse_unlike(request: HttpRequest) -> HttpResponse:
     """List regions that look unlike their label."""
     page = _Page(request, "unlike")
     more: dict[str, Any] = {}
-    if seen := _seen(page.user, page.map):
-        found = label_outliers(page.user, seen, start=page.start, count=_PAGE)
-        more = {"seen": seen, "found": found, "page_obj": page.paged(found.total)}
+    if visible := _seen(page.user, page.map):
+        outliers = label_outliers(page.user, visible, start=page.start, count=_PAGE)
+        more = {"seen": visible, "found": outliers, "page_obj": page.paged(outliers.total)}
     return page.render(**more)
 
 
@@ -140,7 +142,7 @@ def browse_unlike(request: HttpRequest) -> HttpResponse:
 def browse_unannotated(request: HttpRequest) -> HttpResponse:
     """List images to annotate."""
     page = _Page(request, "unannotated")
-    found = unannotated(
+    canvases = unannotated(
         page.user,
         lab=page.lab,
         kind=page.kind,
@@ -148,7 +150,7 @@ def browse_unannotated(request: HttpRequest) -> HttpResponse:
         start=page.start,
         count=_PAGE,
     )
-    return page.render(found=found, page_obj=page.paged(found.total))
+    return page.render(found=canvases, page_obj=page.paged(canvases.total))
 
 
 @audited(POST=AuditRule("search.browsed"))

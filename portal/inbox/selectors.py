@@ -92,8 +92,8 @@ def unread_count(user: User, *, kinds: Iterable[NotificationKind] | None = None)
 
 def preferences_of(user: User) -> NotificationPreferences:
     """Preferences of a person; the defaults, unsaved, where none were set."""
-    found = NotificationPreferences.objects.filter(user=user).first()
-    return found or NotificationPreferences(user=user)
+    preferences = NotificationPreferences.objects.filter(user=user).first()
+    return preferences or NotificationPreferences(user=user)
 
 
 def inbox_entry(row: Notification) -> InboxEntry:

@@ -56,5 +56,5 @@ def cases_export(context: JobContext, *, case_ids: list[str], user_id: str) -> J
     if user is None:
         raise UserError("The account that ordered this export no longer exists.", code="gone")
     since = Job.objects.get(pk=context.job_id).created_at
-    ids = [uuid.UUID(one) for one in case_ids]
+    ids = [uuid.UUID(case_id) for case_id in case_ids]
     return cases_export_write(user=user, case_ids=ids, since=since, context=context)

@@ -142,8 +142,8 @@ class Job(LabOwned):
     @property
     def outcome(self) -> str:
         """Reason why a successful job has no result (``no tissue``); empty otherwise."""
-        found = self.result.get("outcome", "") if self.state == JobState.SUCCEEDED else ""
-        return str(found)
+        outcome = self.result.get("outcome", "") if self.state == JobState.SUCCEEDED else ""
+        return str(outcome)
 
     @property
     def has_ended(self) -> bool:

@@ -68,18 +68,18 @@ class SessionAuthentication(session.SessionAuthentication):
         A page sends the user it was rendered for: a request from a page of one user is never
         executed as another who has signed in since.
         """
-        found: tuple[User, None] | None = super().authenticate(request)
+        authenticated: tuple[User, None] | None = super().authenticate(request)
         acting = request.headers.get("X-Acting-User")
-        if found is not None and acting is not None and acting != str(found[0].pk):
+        if authenticated is not None and acting is not None and acting != str(authenticated[0].pk):
             raise AuthenticationFailed(
                 "Someone else is signed in in this browser.", code="other-user"
             )
-        if found is not None and second_factor_missing(found[0]):
+        if authenticated is not None and second_factor_missing(authenticated[0]):
             raise PermissionDenied(
                 "Your lab requires a second factor. Set one up in the portal first.",
                 code="second-factor-missing",
             )
-        return found
+        return authenticated
 
 
 class SignedInWithScope(BasePermission):

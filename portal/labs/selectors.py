@@ -213,8 +213,8 @@ def invitation_by_secret(secret: str) -> Invitation | None:
 def invitations_for(user: User) -> QuerySet[Invitation]:
     """Live invitations of the user's address, oldest first; none before the address is proven."""
     mine = Invitation.objects.open().filter(email=user.email, expires_at__gt=timezone.now())
-    found = mine if user.email_proven_at is not None else mine.none()
-    return found.select_related("lab", "invited_by").order_by("created_at", "id")
+    open_invitations = mine if user.email_proven_at is not None else mine.none()
+    return open_invitations.select_related("lab", "invited_by").order_by("created_at", "id")
 
 
 def link_by_secret(secret: str) -> OneTimeLink | None:
@@ -273,12 +273,12 @@ def sessions_of(user: User, *, current: str | None) -> list[SessionSeen]:
     """Live sessions of the user, the present one first, then by last use."""
     rows = {row.session_key: row for row in BrowserSession.objects.filter(user=user)}
     live = Session.objects.filter(session_key__in=rows, expire_date__gt=timezone.now())
-    found = []
+    sessions = []
     for session in live:
         row, data = rows[session.session_key], session.get_decoded()
-        seen = datetime.fromtimestamp(data.get(SEEN, row.created_at.timestamp()), UTC)
-        found.append(SessionSeen(row, seen, row.session_key == current))
-    return sorted(found, key=lambda one: (not one.is_current, -one.seen_at.timestamp()))
+        seen_at = datetime.fromtimestamp(data.get(SEEN, row.created_at.timestamp()), UTC)
+        sessions.append(SessionSeen(row, seen_at, row.session_key == current))
+    return sorted(sessions, key=lambda shown: (not shown.is_current, -shown.seen_at.timestamp()))
 
 
 def session_get(user: User, *, session_id: uuid.UUID) -> BrowserSession:

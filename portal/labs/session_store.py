@@ -33,8 +33,8 @@ class SessionStore(db.SessionStore):
     def load(self) -> dict[str, Any]:
         """Values of the session; none if the cookie is forged or too old."""
         if not _is_packed(self.session_key):
-            found: dict[str, Any] = super().load()
-            return found
+            data: dict[str, Any] = super().load()
+            return data
         try:
             values: dict[str, Any] = signing.loads(
                 str(self.session_key), salt=_SALT, max_age=GUEST_LIFE_S

@@ -105,14 +105,14 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
         as soon as a job has embedded what was drawn in the meantime.
         """
         learning = self._managed(request, pk)
-        found = learning_roll_back(learning=learning, user=user_of(request))
-        return Response(LearningSerializer(found).data)
+        previous = learning_roll_back(learning=learning, user=user_of(request))
+        return Response(LearningSerializer(previous).data)
 
     def _managed(self, request: Request, pk: Any) -> Learning:
         user = user_of(request)
-        found = get_object_or_404(learnings_of(user), pk=pk)
-        require_role(user, found.lab_id, at_least=Role.MANAGER)
-        return found
+        learning = get_object_or_404(learnings_of(user), pk=pk)
+        require_role(user, learning.lab_id, at_least=Role.MANAGER)
+        return learning
 
 
 router_entries = [("learnings", LearningViewSet, "learning")]

@@ -80,27 +80,27 @@ def learnings(request: HttpRequest) -> HttpResponse:
 def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
     """Show a learned model: its data, criterion and evaluation, with examples."""
     user = user_of(request)
-    found = _managed(user, learning_id)
+    row = _managed(user, learning_id)
     context: dict[str, Any] = {
-        "learning": found,
-        "lab": found.lab,
-        "in_use": encoder_of_lab(found.kind, found.lab_id),
-        "way_back": encoder_to_roll_back_to(found),
+        "learning": row,
+        "lab": row.lab,
+        "in_use": encoder_of_lab(row.kind, row.lab_id),
+        "way_back": encoder_to_roll_back_to(row),
     }
-    if found.result is not None:
-        result = LearningResult.from_json(found.result)
+    if row.result is not None:
+        result = LearningResult.from_json(row.result)
         context |= {
             "result": result,
             "measures": [(MEASURES[measure.name], measure) for measure in result.measures],
             "judges_by": MEASURES[result.judges_by],
             "examples": _examples(user, result),
         }
-    if found.training is not None:
+    if row.training is not None:
         context["curves"] = [
-            (name, _curve(found.training[key], found.training)) for key, name in _LINES.items()
+            (name, _curve(row.training[key], row.training)) for key, name in _LINES.items()
         ]
-    if found.use == "preparing" and found.encoder is not None:
-        context["map_job"] = lab_encoder_job_open(found.encoder)
+    if row.use == "preparing" and row.encoder is not None:
+        context["map_job"] = lab_encoder_job_open(row.encoder)
     return render(request, "model_training/learning.html", context)
 
 
@@ -110,9 +110,9 @@ def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
 def learning_promote(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
     """Let the lab's searches use the model."""
     user = user_of(request)
-    found = _managed(user, learning_id)
+    row = _managed(user, learning_id)
     try:
-        learning_services.learning_promote(learning=found, user=user)
+        learning_services.learning_promote(learning=row, user=user)
     except PortalError as error:
         messages.error(request, error.message)
     return redirect("model_training:learning", learning_id)
@@ -124,10 +124,10 @@ def learning_promote(request: HttpRequest, learning_id: uuid.UUID) -> HttpRespon
 def learning_roll_back(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
     """Return the lab's searches to the previous encoder."""
     user = user_of(request)
-    found = _managed(user, learning_id)
+    row = _managed(user, learning_id)
     try:
-        learning_services.learning_roll_back(learning=found, user=user)
-        messages.success(request, _rolled_back(found))
+        learning_services.learning_roll_back(learning=row, user=user)
+        messages.success(request, _rolled_back(row))
     except PortalError as error:
         messages.error(request, error.message)
     return redirect("model_training:learning", learning_id)
@@ -205,14 +205,14 @@ def _kind(lab: Lab, kind: Modality) -> _Kind:
     base = encoder_default(kind)
     if base is None:
         return _Kind(kind, base)
-    found, enough = training_data_check(lab.pk, base)
+    data, enough = training_data_check(lab.pk, base)
     return _Kind(
         kind,
         base,
-        regions=len(found.rois),
-        labelled=int((found.material.labels != "").sum()),
+        regions=len(data.rois),
+        labelled=int((data.material.labels != "").sum()),
         patients=enough.patients,
-        judgements=len(found.material.judged),
+        judgements=len(data.material.judged),
         lacking=enough.missing,
         searches_by=encoder_of_lab(kind, lab.pk),
         under_way=learning_under_way(lab.pk, kind),
@@ -247,6 +247,6 @@ def _examples(user: User, result: LearningResult) -> list[_Example]:
 
 
 def _managed(user: User, learning_id: uuid.UUID) -> Learning:
-    found = learning_get(user, learning_id)
-    require_role(user, found.lab_id, at_least=Role.MANAGER)
-    return found
+    row = learning_get(user, learning_id)
+    require_role(user, row.lab_id, at_least=Role.MANAGER)
+    return row

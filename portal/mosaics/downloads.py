@@ -42,13 +42,13 @@ def layer_response(
     Raises:
         ConflictError: not ready yet. NotFoundError: no such component or layer.
     """
-    found = component_of(mosaic, component)
-    layer = next((row for row in found.layers if row["name"] == name), None)
+    component_row = component_of(mosaic, component)
+    layer = next((row for row in component_row.layers if row["name"] == name), None)
     if layer is None:
-        known = ", ".join(row["name"] for row in found.layers) or "none"
+        known = ", ".join(row["name"] for row in component_row.layers) or "none"
         raise NotFoundError(f"This mosaic has no such layer; it has {known}.")
     path = storage.derived_folder(mosaic.pk) / Path(layer["png"]).name
-    etag = f'"layer-{name}-{component}-{found.canvas.content_hash[:24]}"'
+    etag = f'"layer-{name}-{component}-{component_row.canvas.content_hash[:24]}"'
     return bytes_response(request, _bytes(path), etag=etag, media_type="image/png")
 
 
@@ -71,10 +71,10 @@ def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
 
 def pyramid_response(request: HttpRequest, mosaic: Mosaic, *, component: int) -> HttpResponseBase:
     """The pyramidal TIFF; supports byte ranges."""
-    found = component_of(mosaic, component)
-    path = storage.resolve(found.canvas.pixels_path)
-    etag = f'"m-{found.canvas.content_hash[:24]}"'
-    return _download(request, path, etag, "image/tiff", _saved_as(found, ".tif"))
+    component_row = component_of(mosaic, component)
+    path = storage.resolve(component_row.canvas.pixels_path)
+    etag = f'"m-{component_row.canvas.content_hash[:24]}"'
+    return _download(request, path, etag, "image/tiff", _saved_as(component_row, ".tif"))
 
 
 def manifest_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponseBase:
@@ -95,12 +95,15 @@ def png_response(
     Raises:
         UnavailableError: it would take too long now.
     """
-    found = component_of(mosaic, component)
-    size_px = min(size_px, max(found.canvas.width_px, found.canvas.height_px))
-    path = storage.cache_folder(found.canvas_id) / f"{found.canvas.content_hash[:16]}-{size_px}.png"
-    _make_png(storage.resolve(found.canvas.pixels_path), path, size_px)
-    etag = f'"g-{found.canvas.content_hash[:24]}-{size_px}"'
-    return _download(request, path, etag, "image/png", _saved_as(found, f".{size_px}.png"))
+    component_row = component_of(mosaic, component)
+    size_px = min(size_px, max(component_row.canvas.width_px, component_row.canvas.height_px))
+    path = (
+        storage.cache_folder(component_row.canvas_id)
+        / f"{component_row.canvas.content_hash[:16]}-{size_px}.png"
+    )
+    _make_png(storage.resolve(component_row.canvas.pixels_path), path, size_px)
+    etag = f'"g-{component_row.canvas.content_hash[:24]}-{size_px}"'
+    return _download(request, path, etag, "image/png", _saved_as(component_row, f".{size_px}.png"))
 
 
 def _make_png(source: Path, target: Path, size_px: int) -> None:

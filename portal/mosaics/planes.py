@@ -31,8 +31,8 @@ def frame_maps(
     if shape is None:
         return FrameMaps(matrices(rows), None, size_px)
     flat = np.zeros(shape)
-    whole = np.array([flat if mesh is None else mesh for mesh in meshes], np.float64)
-    return FrameMaps(matrices(rows), whole, size_px)
+    mesh_of_frame = np.array([flat if mesh is None else mesh for mesh in meshes], np.float64)
+    return FrameMaps(matrices(rows), mesh_of_frame, size_px)
 
 
 def view_polygon(

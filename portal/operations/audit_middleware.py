@@ -188,13 +188,13 @@ def _record(rule: AuditRule, request: HttpRequest, response: HttpResponseBase) -
 
 def _object_id(rule: AuditRule, request: HttpRequest) -> uuid.UUID | None:
     if rule.parameter.startswith("?"):
-        found: Any = request.GET.get(rule.parameter[1:])
+        raw_id: Any = request.GET.get(rule.parameter[1:])
     elif rule.parameter and request.resolver_match:
-        found = request.resolver_match.kwargs[rule.parameter]
+        raw_id = request.resolver_match.kwargs[rule.parameter]
     else:
-        found = getattr(request, "audited_id", None)
+        raw_id = getattr(request, "audited_id", None)
     try:
-        return uuid.UUID(str(found)) if found else None
+        return uuid.UUID(str(raw_id)) if raw_id else None
     except ValueError:
         return None
 
@@ -207,10 +207,10 @@ def _place(kind: str, object_id: uuid.UUID) -> tuple[list[uuid.UUID], uuid.UUID 
         return [], None
     model, case = SUBJECTS[kind]
     rows = model._default_manager.filter(pk=object_id)
-    found = rows.values_list("lab_id", case or "pk").first()
-    if found is None:
+    lab_and_case = rows.values_list("lab_id", case or "pk").first()
+    if lab_and_case is None:
         return [], None
-    return [found[0]], found[1] if case else None
+    return [lab_and_case[0]], lab_and_case[1] if case else None
 
 
 def _share(case_id: uuid.UUID, labs: list[uuid.UUID]) -> CaseShare | None:

@@ -158,8 +158,8 @@ READS_FILE = Path(__file__).parent / "read_examples.json"
 
 def read_examples() -> dict[str, JsonObject]:
     """``path``, ``query`` and ``status`` of each GET, and ``answer`` if that is JSON."""
-    found: dict[str, JsonObject] = json.loads(READS_FILE.read_text(encoding="utf-8"))
-    return found
+    examples: dict[str, JsonObject] = json.loads(READS_FILE.read_text(encoding="utf-8"))
+    return examples
 
 
 def examples_add(result: JsonObject, generator: Any, request: Any, public: bool) -> Any:

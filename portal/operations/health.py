@@ -84,7 +84,7 @@ def _storage() -> str:
 
 def _worker() -> str:
     try:
-        seen = workers_alive().exists()
+        is_alive = workers_alive().exists()
     except DatabaseError:
         return "unknown"
-    return "ok" if seen else "no heartbeat"
+    return "ok" if is_alive else "no heartbeat"

@@ -88,11 +88,11 @@ class Figures:
         yield from (free, size)
         up = GaugeMetricFamily("tessera_database_up", "1 if the database answered.")
         try:
-            found = [*_jobs(), *_workers(), *_indexes()]
+            metrics = [*_jobs(), *_workers(), *_indexes()]
         except DatabaseError:
-            found = []
-        up.add_metric((), 1.0 if found else 0.0)
-        yield from (up, *found)
+            metrics = []
+        up.add_metric((), 1.0 if metrics else 0.0)
+        yield from (up, *metrics)
 
 
 def _jobs() -> list[Metric]:

@@ -41,9 +41,9 @@ def figures_download(case: Case, rows: Iterable[RoiQuantification]) -> Streaming
 
 def _lines(rows: Iterable[RoiQuantification]) -> Iterator[str]:
     yield "\ufeff" + _line(_HEAD)
-    found = list(rows)
-    sums = grid_sums(size_of(row.roi) for row in found)
-    for row in found:
+    quantifications = list(rows)
+    sums = grid_sums(size_of(row.roi) for row in quantifications)
+    for row in quantifications:
         yield _line(_values(row, sums))
 
 

@@ -90,13 +90,17 @@ def grid_figures(user: User, canvas: Canvas, grid: str) -> GridFigures:
         .live()
         .filter(canvas=canvas, **{f"properties__{GRID_KEY}": grid})
     )
-    found = [roi for roi in rois.select_related("canvas") if (one := size_of(roi)) and one.grid]
-    rows = RoiQuantification.objects.owned_by(user).filter(roi__in=found).defer("nuclei")
+    grid_rois = [
+        roi for roi in rois.select_related("canvas") if (size := size_of(roi)) and size.grid
+    ]
+    rows = RoiQuantification.objects.owned_by(user).filter(roi__in=grid_rois).defer("nuclei")
     by_roi = {row.roi_id: row for row in rows}
     current = [
-        row for roi in found if (row := by_roi.get(roi.pk)) is not None and not is_stale(row, roi)
+        row
+        for roi in grid_rois
+        if (row := by_roi.get(roi.pk)) is not None and not is_stale(row, roi)
     ]
-    total = grid_sums(size_of(roi) for roi in found)[grid]
+    total = grid_sums(size_of(roi) for roi in grid_rois)[grid]
     counts = [row.nucleus_count for row in current if row.nucleus_count is not None]
     nuclei = sum(counts) if len(counts) == total.count else None
     return GridFigures(
@@ -112,8 +116,8 @@ def grid_figures(user: User, canvas: Canvas, grid: str) -> GridFigures:
 def region_nuclei(user: User, roi: Roi) -> RoiQuantification | None:
     """Figures of an ROI with its nuclei; None if it was never measured."""
     rows = RoiQuantification.objects.owned_by(user).select_related("roi__canvas")
-    found: RoiQuantification | None = rows.filter(roi=roi).first()
-    return found
+    quantification: RoiQuantification | None = rows.filter(roi=roi).first()
+    return quantification
 
 
 def job_open(roi: Roi) -> Job | None:
@@ -157,10 +161,10 @@ def case_figures(
 
 def settings_of(lab_id: uuid.UUID) -> QuantificationSettings:
     """Thresholds of a lab, the defaults if it never set them."""
-    found: QuantificationSettings | None = QuantificationSettings.objects.filter(
+    stored: QuantificationSettings | None = QuantificationSettings.objects.filter(
         lab_id=lab_id
     ).first()
-    return found or QuantificationSettings(lab_id=lab_id)
+    return stored or QuantificationSettings(lab_id=lab_id)
 
 
 def config_of(lab_id: uuid.UUID, staining: str) -> QuantificationConfig:

@@ -112,15 +112,15 @@ class CaseCsvParamsSerializer(serializers.Serializer[Any]):
     canvas = serializers.UUIDField(required=False, help_text="Only regions of this image")
 
 
-def figures_represent(roi_id: object, found: RegionFigures) -> JsonObject:
+def figures_represent(roi_id: object, figures: RegionFigures) -> JsonObject:
     """Represent the figures of a region."""
     return {
         "roi": str(roi_id),
-        "figures": FiguresSerializer(found.row).data if found.row else None,
-        "is_stale": found.is_stale,
-        "job": JobSerializer(found.job).data if found.job else None,
-        "fixed_size": found.size.text if found.size else "",
-        "grid": GridFiguresSerializer(found.grid).data if found.grid else None,
+        "figures": FiguresSerializer(figures.row).data if figures.row else None,
+        "is_stale": figures.is_stale,
+        "job": JobSerializer(figures.job).data if figures.job else None,
+        "fixed_size": figures.size.text if figures.size else "",
+        "grid": GridFiguresSerializer(figures.grid).data if figures.grid else None,
     }
 
 

@@ -91,7 +91,7 @@ def _require_measurable(roi: Roi) -> None:
 
 
 def quantification_save(
-    *, roi: Roi, user: User | None, config: QuantificationConfig, found: Quantification
+    *, roi: Roi, user: User | None, config: QuantificationConfig, measured: Quantification
 ) -> RoiQuantification:
     """Save figures in place of older ones. Call inside ``effect()``.
 
@@ -101,10 +101,10 @@ def quantification_save(
     if canvas.mpp_x is None or canvas.mpp_y is None:
         raise ConflictError("The size of this image's pixels is unknown.", code="no-pixel-size")
     size = size_of(roi)
-    area_mm2 = size.area_mm2 if size else found.area_mm2
-    nuclei_per_mm2 = found.nuclei_per_mm2
+    area_mm2 = size.area_mm2 if size else measured.area_mm2
+    nuclei_per_mm2 = measured.nuclei_per_mm2
     if nuclei_per_mm2 is not None:
-        nuclei_per_mm2 *= found.area_mm2 / area_mm2
+        nuclei_per_mm2 *= measured.area_mm2 / area_mm2
     row, _ = RoiQuantification.all_objects.update_or_create(
         roi=roi,
         defaults={
@@ -119,23 +119,23 @@ def quantification_save(
             "mpp_y": canvas.mpp_y,
             "measured_at": timezone.now(),
             "area_mm2": area_mm2,
-            "tissue_mm2": found.tissue_mm2,
-            "mean_od": found.mean_od,
-            "positive_area_percent": found.positive_area_percent,
-            "nucleus_count": found.nucleus_count,
+            "tissue_mm2": measured.tissue_mm2,
+            "mean_od": measured.mean_od,
+            "positive_area_percent": measured.positive_area_percent,
+            "nucleus_count": measured.nucleus_count,
             "nuclei_per_mm2": nuclei_per_mm2,
-            "bin_counts": list(found.bin_counts or ()),
-            "positive_percent": found.positive_percent,
-            "h_score": found.h_score,
-            "nuclei_missing": found.nuclei_missing,
-            "nuclei": _packed(found, canvas),
+            "bin_counts": list(measured.bin_counts or ()),
+            "positive_percent": measured.positive_percent,
+            "h_score": measured.h_score,
+            "nuclei_missing": measured.nuclei_missing,
+            "nuclei": _packed(measured, canvas),
         },
     )
     return row
 
 
-def _packed(found: Quantification, canvas: Canvas) -> bytes:
-    table = found.nuclei
+def _packed(measured: Quantification, canvas: Canvas) -> bytes:
+    table = measured.nuclei
     if table is None:
         return b""
     radius_px = table.radius_um / (canvas.mpp or 1.0)

@@ -29,7 +29,7 @@ def roi_quantify(context: JobContext, *, roi_id: str, staining: str) -> JobResul
     config = config_of(roi.lab_id, staining)
     try:
         with canvas_slide_open(canvas) as slide:
-            found = quantify_region(
+            measured = quantify_region(
                 slide,
                 shape(roi.geometry),
                 size_l0=(canvas.width_px, canvas.height_px),
@@ -46,8 +46,8 @@ def roi_quantify(context: JobContext, *, roi_id: str, staining: str) -> JobResul
         if not canvas_is_unchanged(canvas, lock=True):
             return {"skipped": "changed in the meantime"}
         job = Job.objects.select_related("created_by").get(pk=context.job_id)
-        quantification_save(roi=roi, user=job.created_by, config=config, found=found)
-    result: JobResult = {"area_mm2": round(found.area_mm2, 4)}
-    if found.nucleus_count is not None:
-        result["nuclei"] = found.nucleus_count
+        quantification_save(roi=roi, user=job.created_by, config=config, measured=measured)
+    result: JobResult = {"area_mm2": round(measured.area_mm2, 4)}
+    if measured.nucleus_count is not None:
+        result["nuclei"] = measured.nucleus_count
     return result

@@ -160,7 +160,7 @@ def matches(
         if (not by_label or a[i].label == b[j].label)
         and (iou := _iou(a[i].outline, b[j].outline)) >= min_iou
     }
-    found: list[tuple[int, int, float]] = []
+    matched: list[tuple[int, int, float]] = []
     for group in _components(((0, i), (1, j)) for i, j in overlaps):  # each is matched separately
         rows, columns = ([i for reader, i in group if reader == side] for side in (0, 1))
         gain = np.zeros((len(rows), len(columns)))
@@ -170,8 +170,8 @@ def matches(
                     gain[r, c] = overlaps[i, j] + SAME_LABEL_FIRST * (a[i].label == b[j].label)
         chosen = zip(*linear_sum_assignment(gain, maximize=True), strict=True)
         pairs = ((rows[r], columns[c]) for r, c in chosen)
-        found += [(i, j, overlaps[i, j]) for i, j in pairs if (i, j) in overlaps]
-    return sorted(found)
+        matched += [(i, j, overlaps[i, j]) for i, j in pairs if (i, j) in overlaps]
+    return sorted(matched)
 
 
 def pair_agreement(
@@ -221,7 +221,7 @@ def merged(outlines: Sequence[BaseGeometry], *, readers: int) -> BaseGeometry:
     parts = [
         shapely.intersection_all(list(some)) for some in combinations(outlines, needed)
     ]  # at most 252 for ten readers
-    flat = [one for part in parts for one in shapely.get_parts(part) if one.area > 0]
+    flat = [polygon for part in parts for polygon in shapely.get_parts(part) if polygon.area > 0]
     return shapely.union_all(flat)
 
 

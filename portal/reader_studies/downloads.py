@@ -17,7 +17,7 @@ def agreement_download(study: Study) -> StreamingHttpResponse:
     results = image_results(study)
     ids = {reader for result in results for reader in result.readers}
     people = {user.pk: str(user) for user in User.objects.filter(pk__in=ids)}
-    labels = {str(one.pk): one.name for one in Label.objects.filter(lab_id=study.lab_id)}
+    labels = {str(label.pk): label.name for label in Label.objects.filter(lab_id=study.lab_id)}
     lines = agreement_csv(results, people=people, labels=labels)
     return StreamingHttpResponse(
         ("﻿" * (k == 0) + line for k, line in enumerate(lines)),

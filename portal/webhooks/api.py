@@ -141,8 +141,8 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     def replay_one(self, request: Request, pk: str, delivery_id: str) -> Response:
         """Sent under the same `webhook-id`; 409 if it is waiting already."""
         hook = self._hook(request, pk)
-        found = selectors.delivery_get(hook, delivery_id=uuid.UUID(delivery_id))
-        again = services.delivery_replay(delivery=found, user=user_of(request))
+        delivery = selectors.delivery_get(hook, delivery_id=uuid.UUID(delivery_id))
+        again = services.delivery_replay(delivery=delivery, user=user_of(request))
         return Response(DeliverySerializer(again).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(

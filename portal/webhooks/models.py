@@ -89,7 +89,7 @@ class Webhook(LabOwned):
         sealed = [self.sealed_secret]
         if self.before_until and self.before_until > timezone.now():
             sealed.append(self.sealed_secret_before)
-        return [ciphers.decrypt(one, purpose=PURPOSE) for one in sealed]
+        return [ciphers.decrypt(sealed_secret, purpose=PURPOSE) for sealed_secret in sealed]
 
 
 class WebhookDelivery(LabOwned):

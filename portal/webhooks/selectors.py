@@ -62,7 +62,7 @@ def delivery_get(hook: Webhook, *, delivery_id: uuid.UUID) -> WebhookDelivery:
     Raises:
         NotFoundError: it does not exist, or was pruned.
     """
-    found = deliveries_of(hook).filter(pk=delivery_id).first()
-    if found is None:
+    delivery = deliveries_of(hook).filter(pk=delivery_id).first()
+    if delivery is None:
         raise NotFoundError("This webhook has no such delivery.")
-    return found
+    return delivery

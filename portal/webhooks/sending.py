@@ -150,10 +150,10 @@ def _hooks_to_serve() -> list[Webhook]:
     return list(hooks.order_by(F("last_sent_at").asc(nulls_first=True), "pk")[:room])
 
 
-def deliveries_due(webhook_id: uuid.UUID, *, most: int) -> list[WebhookDelivery]:
+def deliveries_due(webhook_id: uuid.UUID, *, max_count: int) -> list[WebhookDelivery]:
     """First due deliveries of a webhook, in the order of their due times."""
     due = _due().filter(webhook_id=webhook_id).select_related("webhook")
-    return list(due.order_by("due_at", "event_id", "pk")[:most])
+    return list(due.order_by("due_at", "event_id", "pk")[:max_count])
 
 
 def _due() -> QuerySet[WebhookDelivery]:

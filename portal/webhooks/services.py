@@ -176,7 +176,7 @@ def _set(
         hook.url = url
     if types is not None:
         hook.types = sorted(set(types))
-        if unknown := [one for one in hook.types if one not in TYPES]:
+        if unknown := [event_type for event_type in hook.types if event_type not in TYPES]:
             raise InvalidInputError(f"types: there is no event {unknown[0]!r}.")
 
 

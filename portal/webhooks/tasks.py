@@ -34,12 +34,12 @@ def webhook_deliver(context: JobContext, *, webhook_id: str) -> JobResult:
     """
     ends_s, count = time.monotonic() + RUN_S, 0
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook") as pool:
-        while batch := ledger.deliveries_due(uuid.UUID(webhook_id), most=AT_ONCE):
+        while batch := ledger.deliveries_due(uuid.UUID(webhook_id), max_count=AT_ONCE):
             results = list(zip(batch, pool.map(send, batch), strict=True))
             with context.part():
                 ended = ledger.record(results)
-            for one in ended:
-                managers_notify(one.webhook_id)
+            for delivery in ended:
+                managers_notify(delivery.webhook_id)
             count += len(results)
             if time.monotonic() >= ends_s:
                 break

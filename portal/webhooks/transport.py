@@ -111,7 +111,9 @@ def refusal(address: Address, *, is_tls: bool) -> str | None:
     Permitted are public addresses and networks named by the operator. An address of an unknown kind
     is refused.
     """
-    if any(one in network for one in (address, *_embedded(address)) for network in NEVER):
+    if any(
+        candidate in network for candidate in (address, *_embedded(address)) for network in NEVER
+    ):
         return (
             f"{address} is link-local or an address that gives out credentials of the machine; it "
             "is never permitted"
@@ -171,23 +173,23 @@ def _embedded(address: Address) -> list[ipaddress.IPv4Address]:
     if isinstance(address, ipaddress.IPv4Address):
         return []
     bits = int(address)
-    found = [bits & _LOW_32, bits >> 80 & _LOW_32]
+    embedded = [bits & _LOW_32, bits >> 80 & _LOW_32]
     for prefix in (32, 40, 48, 56, 64):  # bits 64 to 71 are left out
         before = min(32, 64 - prefix)
         high = bits >> (128 - prefix - before) & ((1 << before) - 1)
         low = bits >> (56 - (32 - before)) & ((1 << (32 - before)) - 1)
-        found.append(high << (32 - before) | low)
-    return [*map(ipaddress.IPv4Address, found), *(address.teredo or ())]
+        embedded.append(high << (32 - before) | low)
+    return [*map(ipaddress.IPv4Address, embedded), *(address.teredo or ())]
 
 
 def _judged(parts: SplitResult) -> list[str]:
     """Addresses of the host; raises an error unless all of them are permitted."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise RefusedError(f"the host name {parts.hostname} is unknown") from None
-    texts = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+    texts = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in addresses))
     for text in texts:
         why = refusal(ipaddress.ip_address(text), is_tls=parts.scheme == "https")
         if why is not None:

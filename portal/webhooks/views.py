@@ -130,8 +130,8 @@ def webhook_replay(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
             delivery_id = uuid.UUID(named)
         except ValueError:
             raise InvalidInputError("This is not a delivery.") from None
-        found = selectors.delivery_get(hook, delivery_id=delivery_id)
-        services.delivery_replay(delivery=found, user=user)
+        delivery = selectors.delivery_get(hook, delivery_id=delivery_id)
+        services.delivery_replay(delivery=delivery, user=user)
         count = 1
     else:
         count = services.deliveries_replay(hook=hook, user=user)

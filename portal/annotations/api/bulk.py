@@ -117,7 +117,7 @@ class RoiBulkApi(ApiView):
         try:
             rois_change(canvas=canvas, user=user, steps=steps)
         except StaleVersionError as error:
-            stale = [uuid.UUID(one) for one in error.details["stale"]]
+            stale = [uuid.UUID(roi_id) for roi_id in error.details["stale"]]
             error.details["stale"] = rois_represent(rois_by_id(user, canvas, stale))
             raise
         rows = roi_rows_by_id(user, canvas, [step.roi_id for step in steps])
@@ -127,10 +127,10 @@ class RoiBulkApi(ApiView):
 def _labels(canvas: Canvas, changes: list[Mapping[str, Any]]) -> dict[uuid.UUID, Label]:
     """The labels that the changes name; all of them have to be the lab's."""
     wanted = {change["label"] for change in changes if change.get("label")}
-    found = Label.objects.filter(lab_id=canvas.lab_id, pk__in=wanted).in_bulk()
-    if wanted - found.keys():
+    labels = Label.objects.filter(lab_id=canvas.lab_id, pk__in=wanted).in_bulk()
+    if wanted - labels.keys():
         raise InvalidInputError("label: no such label in this lab.", code="unknown-label")
-    return found
+    return labels
 
 
 _PLAIN = ("geometry", "track", "name", "description", "properties", "shape", "is_locked")

@@ -166,7 +166,9 @@ class CanvasRoiFileApi(ApiView):
         operation_id="canvas_roi_file_export",
         responses={
             (200, media_type): OpenApiTypes.OBJECT if "json" in media_type else OpenApiTypes.BINARY
-            for media_type in sorted({one.media_type.split(";")[0] for one in WRITERS.values()})
+            for media_type in sorted(
+                {file_writer.media_type.split(";")[0] for file_writer in WRITERS.values()}
+            )
         },
         parameters=[
             ExportQuerySerializer,
@@ -245,8 +247,8 @@ class CanvasRoiFileApi(ApiView):
 def _choices(canvas: Canvas, data: dict[str, Any]) -> ExportChoices:
     frame: tuple[int | None, int | None] = (None, None)
     if canvas.kind == CanvasKind.VIDEO and data["format"] == "png":
-        found = frame_resolve(canvas, index=data["frame"], pts=None)
-        frame = (found.index, found.pts) if found else frame
+        resolved = frame_resolve(canvas, index=data["frame"], pts=None)
+        frame = (resolved.index, resolved.pts) if resolved else frame
     return ExportChoices(
         downsample=data["downsample"],
         roi_id=data.get("roi"),

@@ -143,9 +143,9 @@ class RoiImportApi(ApiView):
     @extend_schema(responses=RoiImportSerializer, parameters=[_ID], summary="Show an import")
     def get(self, request: Request, import_id: uuid.UUID) -> Response:
         """Progress and results of an import."""
-        found = selectors.roi_import_get(user_of(request), import_id)
-        about(request, found.canvas_id)
-        return Response(RoiImportSerializer(found).data)
+        roi_import = selectors.roi_import_get(user_of(request), import_id)
+        about(request, roi_import.canvas_id)
+        return Response(RoiImportSerializer(roi_import).data)
 
 
 @audited(POST=AuditRule("roi.imported", "canvas"))
@@ -162,13 +162,13 @@ class RoiImportStartApi(ApiView):
     )
     def post(self, request: Request, import_id: uuid.UUID) -> Response:
         """A job; `Location` names it. 409 if one of this document has not ended."""
-        found = selectors.roi_import_get(user_of(request), import_id)
-        about(request, found.canvas_id)
+        roi_import = selectors.roi_import_get(user_of(request), import_id)
+        about(request, roi_import.canvas_id)
         body = ImportStartSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
         started = roi_import_start(
-            row=found,
+            row=roi_import,
             user=user_of(request),
             choices=ImportChoices(data["create_labels"], data["labels"]),
             is_preview=data["dry_run"],
@@ -189,15 +189,15 @@ class RoiImportTableApi(ApiView):
     )
     def get(self, request: Request, import_id: uuid.UUID) -> FileResponse:
         """Available for two days."""
-        found = selectors.roi_import_get(user_of(request), import_id)
-        about(request, found.canvas_id)
+        roi_import = selectors.roi_import_get(user_of(request), import_id)
+        about(request, roi_import.canvas_id)
         try:
-            file = (import_folder(found) / "report.csv").open("rb")
+            file = (import_folder(roi_import) / "report.csv").open("rb")
         except FileNotFoundError:
             raise NotFoundError(
                 "This import has no table, or its table is no longer kept."
             ) from None
-        stem = stem_of(found.document_name or "document")
+        stem = stem_of(roi_import.document_name or "document")
         name = attachment(stem, "-import.csv", fallback="document")
         return FileResponse(
             file,
@@ -224,9 +224,9 @@ class RoiImportUndoApi(ApiView):
         Undoing more than a thousand ROIs takes a job (202): `Location` names it, and `undone`
         counts. A cancelled job continues where it stopped.
         """
-        found = selectors.roi_import_get(user_of(request), import_id)
-        about(request, found.canvas_id)
-        undone = roi_import_undo_start(roi_import=found, user=user_of(request))
+        roi_import = selectors.roi_import_get(user_of(request), import_id)
+        about(request, roi_import.canvas_id)
+        undone = roi_import_undo_start(roi_import=roi_import, user=user_of(request))
         if undone is None:
-            return accepted(found)
+            return accepted(roi_import)
         return Response(ImportUndoneSerializer(undone).data)

@@ -248,12 +248,16 @@ class LabelApi(ApiViewSet[Label]):
         body = LabelMergeRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         target = selectors.label_get(user, body.validated_data["into"])
-        found = label_merge_preview(source=source, target=target, user=user)
+        preview = label_merge_preview(source=source, target=target, user=user)
         merge = None
         if not body.validated_data["preview"]:
             merge = label_merge(source=source, target=target, user=user)
-        data = {"id": merge.pk if merge else None, "rois": found.rois, "canvases": found.canvases}
-        data |= {"cases": found.cases, "locked": found.locked}
+        data = {
+            "id": merge.pk if merge else None,
+            "rois": preview.rois,
+            "canvases": preview.canvases,
+        }
+        data |= {"cases": preview.cases, "locked": preview.locked}
         return Response(LabelMergeSerializer(data).data)
 
     def shown(self, row: Label) -> JsonObject:
@@ -282,7 +286,7 @@ class LabelOrderApi(ApiView):
         body.is_valid(raise_exception=True)
         data = body.validated_data
         lab = lab_chosen(user_of(request), data.get("lab"), at_least=Role.MANAGER)
-        order = [(one["id"], one.get("parent")) for one in data["labels"]]
+        order = [(entry["id"], entry.get("parent")) for entry in data["labels"]]
         labels = labels_order(lab=lab, user=user_of(request), order=order)
         return Response([label_represent(label) for label in labels])
 

@@ -68,11 +68,11 @@ class CanvasOutlineApi(ApiView):
         body.is_valid(raise_exception=True)
         data = body.validated_data
         frame = data.get("frame") or {}
-        found = outlines_propose(
+        outlines = outlines_propose(
             canvas=canvas,
             user=user,
             xy_l0=(data["x"], data["y"]),
             window=tuple(data["window"]),
             frame=frame_resolve(canvas, index=frame.get("index"), pts=frame.get("pts")),
         )
-        return Response(ProposedOutlinesSerializer(found).data)
+        return Response(ProposedOutlinesSerializer(outlines).data)

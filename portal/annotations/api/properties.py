@@ -166,7 +166,7 @@ def _mark_among(tags: Set[str], lab_id: uuid.UUID) -> str:
 
 def _property_types(lab_id: uuid.UUID) -> Response:
     known = selectors.property_types_of(lab_id)
-    types = [asdict(one) for one in known]
+    types = [asdict(property_type) for property_type in known]
     data = {"lab": lab_id, "properties": types, "mark": types_mark(known)}
     tag = f'"{data["mark"]}"'
     return Response(PropertyTypesSerializer(data).data, headers={"ETag": tag})

@@ -36,10 +36,10 @@ class RoiRowsRenderer(JSONRenderer):
         """The bytes of the answer, UTF-8."""
         if isinstance(data, JsonText):
             return data.encode()
-        name = next((one for one in _LISTS if isinstance(data, dict) and data.get(one)), None)
+        name = next((key for key in _LISTS if isinstance(data, dict) and data.get(key)), None)
         if name is None or not isinstance(data[name][0], JsonText):
             return super().render(data, accepted_media_type, renderer_context)
-        around = {one: value for one, value in data.items() if one != name}
+        around = {key: value for key, value in data.items() if key != name}
         head: bytes = super().render(around, accepted_media_type, renderer_context)[:-1]
         begin = f'{"," if around else ""}"{name}":['
         return b"".join((head, begin.encode(), ",".join(data[name]).encode(), b"]}"))

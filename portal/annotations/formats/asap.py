@@ -49,8 +49,8 @@ class Asap:
             for group in elements(stream, "Group", kind="ASAP")
         }
         stream.seek(0)
-        for found in elements(stream, "Annotation", kind="ASAP"):
-            yield _feature(found, colors)
+        for element in elements(stream, "Annotation", kind="ASAP"):
+            yield _feature(element, colors)
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
         """Return nothing: the format names no image."""
@@ -97,20 +97,20 @@ def _annotation(attributes: str, coordinates: list[list[float]]) -> str:
     return f"\t\t<Annotation {attributes}><Coordinates>{points}</Coordinates></Annotation>\n"
 
 
-def _feature(found: Any, colors: dict[str, str | None]) -> Feature | Problem:
-    kind = found.get("Type", "")
+def _feature(element: Any, colors: dict[str, str | None]) -> Feature | Problem:
+    kind = element.get("Type", "")
     if kind not in {*_AREAS, *_POINTS, _LINE}:
-        return Problem(f"a {kind[:40] or 'nameless type'} of ASAP is not read", _named(found))
+        return Problem(f"a {kind[:40] or 'nameless type'} of ASAP is not read", _named(element))
     points: list[tuple[float, list[float]]] = []
-    for place, point in enumerate(found.iter("Coordinate")):
+    for place, point in enumerate(element.iter("Coordinate")):
         try:
             order = float(point.get("Order", place))
             points.append((order, [float(point.get("X", "")), float(point.get("Y", ""))]))
         except ValueError:
-            return Problem(f"coordinate {place} has no numbers X and Y", _named(found))
-    points.sort(key=lambda one: one[0])
-    name, notes = name_read(found.get("Name", ""))
-    group = one_line(found.get("PartOfGroup", ""))
+            return Problem(f"coordinate {place} has no numbers X and Y", _named(element))
+    points.sort(key=lambda numbered: numbered[0])
+    name, notes = name_read(element.get("Name", ""))
+    group = one_line(element.get("PartOfGroup", ""))
     label = "" if group == _NO_GROUP else group
     if kind == "Spline":
         notes = (*notes, "a spline was converted to the polygon of its points")
@@ -120,14 +120,16 @@ def _feature(found: Any, colors: dict[str, str | None]) -> Feature | Problem:
         t=0,
         name=name,
         label=label,
-        color=colors.get(label) or _color(found.get("Color")),
+        color=colors.get(label) or _color(element.get("Color")),
         notes=notes,
     )
 
 
-def _named(found: Any) -> str:
-    name, _ = name_read(found.get("Name", ""))
-    return feature_description(found.get("Type", ""), name, one_line(found.get("PartOfGroup", "")))
+def _named(element: Any) -> str:
+    name, _ = name_read(element.get("Name", ""))
+    return feature_description(
+        element.get("Type", ""), name, one_line(element.get("PartOfGroup", ""))
+    )
 
 
 def _geometry(kind: str, points: list[list[float]]) -> GeoJsonGeometry:

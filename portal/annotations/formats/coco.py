@@ -106,7 +106,7 @@ class Coco:
             category = categories.setdefault(label, len(categories) + 1)
             image = frames.setdefault(roi.frame_index or 0, len(frames) + 1)
             box = [roi.left, roi.top, roi.right - roi.left, roi.bottom - roi.top]
-            found = {
+            document = {
                 "id": number,
                 "image_id": image,
                 "category_id": category,
@@ -117,7 +117,7 @@ class Coco:
                 "iscrowd": 0,
                 "attributes": {"id": str(roi.pk), "name": roi.name, "review": roi.review_state},
             }
-            yield (separator + _json(found)).encode()
+            yield (separator + _json(document)).encode()
             separator = ",\n"
         images = [_image(image, frame, plane) for frame, image in (frames or {0: 1}).items()]
         listed = [{"id": id, "name": name, "supercategory": ""} for name, id in categories.items()]
@@ -252,13 +252,13 @@ def _foreign(raw: Mapping[str, Any], attributes: Mapping[str, Any]) -> JsonObjec
 
 
 def _geometry(raw: Mapping[str, Any]) -> tuple[GeoJsonGeometry, tuple[str, ...]]:
-    found = raw.get("segmentation")
-    if isinstance(found, Mapping):
-        return _mask(found), ()
-    if isinstance(found, list) and found:
-        if len(found) > _MAX_POLYGONS:
+    segmentation = raw.get("segmentation")
+    if isinstance(segmentation, Mapping):
+        return _mask(segmentation), ()
+    if isinstance(segmentation, list) and segmentation:
+        if len(segmentation) > _MAX_POLYGONS:
             raise FeatureError(f"it has more than {_MAX_POLYGONS:,} polygons")
-        return united([_ring(ring) for ring in found]), ()
+        return united([_ring(ring) for ring in segmentation]), ()
     points = _points(raw.get("keypoints"))
     if points:
         return {"type": "MultiPoint", "coordinates": points}, ()
@@ -288,9 +288,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
 
 
-def _mask(found: Mapping[str, Any]) -> GeoJsonGeometry:
+def _mask(segmentation: Mapping[str, Any]) -> GeoJsonGeometry:
     """Runs go down the columns of the image."""
-    size, counts = found.get("size"), found.get("counts")
+    size, counts = segmentation.get("size"), segmentation.get("counts")
     if (
         not isinstance(size, list)
         or len(size) != 2

@@ -63,8 +63,8 @@ class Cvat:
         tags of a video's frames as events."""
         drawn_on, images, frames = _images(stream, plane)
         stream.seek(0)
-        found = _features(stream, plane, drawn_on, images, is_one_frame=len(frames) < 2)
-        yield from features_on_canvas(found, drawn_on, plane)
+        features = _features(stream, plane, drawn_on, images, is_one_frame=len(frames) < 2)
+        yield from features_on_canvas(features, drawn_on, plane)
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:
         """Property by which the image of the canvas was found."""
@@ -82,16 +82,16 @@ def _features(
     colors: dict[str, str] = {}
     tags = FrameTags()
     place = 0
-    for found in elements(stream, "meta", "track", "image", kind="CVAT"):
-        if found.tag == "meta":
-            _refuse_other_size(found, drawn_on, plane)
-            colors = _colors(found)
-        elif found.tag == "track":
-            yield from _track(found, plane, colors, is_one_frame=is_one_frame)
+    for element in elements(stream, "meta", "track", "image", kind="CVAT"):
+        if element.tag == "meta":
+            _refuse_other_size(element, drawn_on, plane)
+            colors = _colors(element)
+        elif element.tag == "track":
+            yield from _track(element, plane, colors, is_one_frame=is_one_frame)
         else:
-            yield from _image(found, place, images, colors)
+            yield from _image(element, place, images, colors)
             if plane.is_video:
-                yield from _image_tags(found, place, images, tags)
+                yield from _image_tags(element, place, images, tags)
             place += 1
     yield from tags.events()
 
@@ -110,12 +110,12 @@ def _refuse_other_size(meta: Any, drawn_on: Plane, plane: Plane) -> None:
 
 
 def _colors(meta: Any) -> dict[str, str]:
-    found: dict[str, str] = {}
+    color_of_label: dict[str, str] = {}
     for label in meta.iter("label"):
         color = (label.findtext("color") or "").strip()
         if _COLOR.match(color):
-            found[one_line(label.findtext("name") or "")] = color.lower()
-    return found
+            color_of_label[one_line(label.findtext("name") or "")] = color.lower()
+    return color_of_label
 
 
 def _images(stream: IO[bytes], plane: Plane) -> tuple[Plane, ImageChoice, set[str]]:
@@ -124,19 +124,19 @@ def _images(stream: IO[bytes], plane: Plane) -> tuple[Plane, ImageChoice, set[st
     images: list[DocumentImage] = []
     frames: set[str] = set()
     sizes: set[tuple[object, ...]] = set()
-    for found in elements(stream, "meta", "track", "image", kind="CVAT"):
-        if found.tag == "meta":
+    for element in elements(stream, "meta", "track", "image", kind="CVAT"):
+        if element.tag == "meta":
             sizes |= {
                 tuple(_frame(size.findtext(side, "").strip()) for side in ("width", "height"))
-                for size in found.iter("original_size")
+                for size in element.iter("original_size")
             }
-        elif found.tag == "track":
-            frames |= {shape.get("frame", "") for shape in found if len(frames) < 2}
+        elif element.tag == "track":
+            frames |= {shape.get("frame", "") for shape in element if len(frames) < 2}
         elif len(images) >= MAX_IMAGES:
             raise FormatError(f"CVAT: more than {MAX_IMAGES:,} images.")
         else:
-            size = _frame(found.get("width")), _frame(found.get("height"))
-            name = found.get("name", found.get("id") if plane.is_video else None)
+            size = _frame(element.get("width")), _frame(element.get("height"))
+            name = element.get("name", element.get("id") if plane.is_video else None)
             images.append(DocumentImage(len(images), name, *size))
     drawn_on = plane_drawn_on(plane, sizes | {(image.width, image.height) for image in images})
     return drawn_on, image_choose(images, drawn_on), frames
@@ -154,9 +154,9 @@ def _track(
         return _shape(shape, _Place(frame, label, colors.get(label), named))
 
     if plane.is_video and not any(shape.tag in _MARKS for shape in shapes):
-        found = track_feature(shapes, read=read)
-        if found is not None:
-            yield found
+        feature = track_feature(shapes, read=read)
+        if feature is not None:
+            yield feature
         return
     for shape in shapes:
         if shape.get("outside") == "1" or shape.get("keyframe", "1") == "0":
@@ -216,8 +216,10 @@ def _shape(shape: Any, place: _Place) -> Feature | Problem:
     except (ValueError, TypeError, OverflowError):
         return Problem(f"a {shape.tag} without the numbers it needs", named)
     metadata = {key: value for key, value in place.track.items() if value}
-    for found in list(shape.iter("attribute"))[:_MAX_ATTRIBUTES]:
-        metadata[f"cvat.{one_line(found.get('name', ''))[:60]}"] = one_line(found.text or "")[:200]
+    for attribute in list(shape.iter("attribute"))[:_MAX_ATTRIBUTES]:
+        metadata[f"cvat.{one_line(attribute.get('name', ''))[:60]}"] = one_line(
+            attribute.text or ""
+        )[:200]
     if shape.get("occluded") == "1":
         metadata["cvat.occluded"] = "1"
     number = metadata.get("cvat.track", "")

@@ -36,8 +36,8 @@ class FrameTags:
         if self._count > MAX_TAGS:
             raise FormatError(f"CVAT: more than {MAX_TAGS:,} tags.")
         given = {
-            one_line(found.get("name", ""))[:60]: (found.text or "").strip()
-            for found in list(tag.iter("attribute"))[:_MAX_ATTRIBUTES]
+            one_line(attribute.get("name", ""))[:60]: (attribute.text or "").strip()
+            for attribute in list(tag.iter("attribute"))[:_MAX_ATTRIBUTES]
         }
         own_id, note = given.pop(EVENT_KEY, ""), given.pop(NOTE_KEY, "")
         if own_id and note:
@@ -48,13 +48,13 @@ class FrameTags:
 
     def events(self) -> list[EventFeature]:
         """An event for each run of frames that are tagged alike, by their first frame."""
-        found = []
+        events = []
         for (own_id, name, words), frames in self._frames.items():
             runs = list(_runs(frames))
             id = _uuid(own_id) if len(runs) == 1 else None
             note = self._notes.get(own_id, words)
-            found += [EventFeature(id, name, note, first, last) for first, last in runs]
-        return sorted(found, key=lambda event: (event.first_index, event.last_index, event.name))
+            events += [EventFeature(id, name, note, first, last) for first, last in runs]
+        return sorted(events, key=lambda event: (event.first_index, event.last_index, event.name))
 
 
 def _runs(frames: Iterable[int]) -> Iterator[tuple[int, int]]:

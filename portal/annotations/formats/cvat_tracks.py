@@ -48,18 +48,18 @@ def track_feature(shapes: Sequence[Any], *, read: Read) -> Feature | Problem | N
             if first is not None and number.isdecimal():
                 track.append({"index": int(number), "geometry": None, "outside": True})
             continue
-        found = read(shape)
-        if isinstance(found, Problem):
-            problem = problem or found
-            notes.append(f"key frame {number[:12]} left out: {found.reason}")
+        shape_read = read(shape)
+        if isinstance(shape_read, Problem):
+            problem = problem or shape_read
+            notes.append(f"key frame {number[:12]} left out: {shape_read.reason}")
         elif first is None:
-            first = found
+            first = shape_read
         else:
             track.append(
                 {
-                    "index": found.t,
-                    "geometry": found.geometry,
-                    "shape": found.kind,
+                    "index": shape_read.t,
+                    "geometry": shape_read.geometry,
+                    "shape": shape_read.kind,
                     "outside": False,
                 }
             )
@@ -79,10 +79,10 @@ def _keys(shapes: Sequence[Any]) -> Iterator[Any]:
             yield shape
 
 
-def _trim(track: list[_Key], own: int) -> None:
+def _trim(track: list[_Key], own_index: int) -> None:
     """Leave out an end right after the last key frame: a region ends there anyway."""
     if track and track[-1]["outside"]:
-        is_there, index = True, own
+        is_there, index = True, own_index
         if len(track) > 1:
             is_there, index = not track[-2]["outside"], track[-2]["index"]
         if not is_there or track[-1]["index"] <= index + 1:
@@ -98,11 +98,11 @@ def track_states(roi: Roi) -> list[list[tuple[int, list[list[float]] | None]]]:
     keys = _frames(roi)
     rings = {index: pieces_of(geometry) if geometry else [] for index, geometry in keys.items()}
     tracks = []
-    for part in range(max((len(found) for found in rings.values()), default=0)):
+    for part in range(max((len(parts) for parts in rings.values()), default=0)):
         states: list[tuple[int, list[list[float]] | None]] = []
         for index in sorted(rings):
-            found = rings[index]
-            ring = found[part] if part < len(found) else None
+            parts = rings[index]
+            ring = parts[part] if part < len(parts) else None
             if ring is not None or (states and states[-1][1] is not None):
                 states.append((index, ring))
         if states and states[-1][1] is not None:
@@ -112,9 +112,9 @@ def track_states(roi: Roi) -> list[list[tuple[int, list[list[float]] | None]]]:
 
 
 def _frames(roi: Roi) -> dict[int, GeoJsonGeometry | None]:
-    own = roi.frame_index or 0
-    found: dict[int, GeoJsonGeometry | None] = {own: roi.geometry}
+    own_index = roi.frame_index or 0
+    geometry_of_frame: dict[int, GeoJsonGeometry | None] = {own_index: roi.geometry}
     for key in roi.track:
-        if key["index"] != own or key["outside"]:
-            found[key["index"]] = None if key["outside"] else key["geometry"]
-    return found
+        if key["index"] != own_index or key["outside"]:
+            geometry_of_frame[key["index"]] = None if key["outside"] else key["geometry"]
+    return geometry_of_frame

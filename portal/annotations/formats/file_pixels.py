@@ -34,11 +34,15 @@ def plane_drawn_on(plane: Plane, sizes: Iterable[tuple[object, ...]] = ()) -> Pl
     return replace(plane, width_px=width, height_px=height)
 
 
-def features_on_canvas(found: Iterable[Any], drawn_on: Plane, plane: Plane) -> Iterator[Any]:
+def features_on_canvas(features: Iterable[Any], drawn_on: Plane, plane: Plane) -> Iterator[Any]:
     """Features of a document in the pixels of the canvas; problems stay as they are."""
     scale = _scale(drawn_on, plane)
-    for one in found:
-        yield _on_canvas(one, scale) if isinstance(one, Feature) and scale != (1, 1) else one
+    for feature in features:
+        yield (
+            _on_canvas(feature, scale)
+            if isinstance(feature, Feature) and scale != (1, 1)
+            else feature
+        )
 
 
 def rois_in_file(rois: Rois, plane: Plane) -> Rois:
@@ -60,13 +64,13 @@ def _on_canvas(feature: Feature, scale: Scale) -> Feature:
 
 def _in_file(roi: Roi, scale: Scale) -> Roi:
     x, y = scale
-    found = copy.copy(roi)
-    found.geometry = _scaled(roi.geometry, scale)
-    found.track = [_scaled_key(key, scale) for key in roi.track]
-    found.left, found.right = roi.left * x, roi.right * x
-    found.top, found.bottom = roi.top * y, roi.bottom * y
-    found.area_px = round(roi.area_px * x * y, DECIMALS)
-    return found
+    scaled = copy.copy(roi)
+    scaled.geometry = _scaled(roi.geometry, scale)
+    scaled.track = [_scaled_key(key, scale) for key in roi.track]
+    scaled.left, scaled.right = roi.left * x, roi.right * x
+    scaled.top, scaled.bottom = roi.top * y, roi.bottom * y
+    scaled.area_px = round(roi.area_px * x * y, DECIMALS)
+    return scaled
 
 
 def _scaled_key(key: Any, scale: Scale) -> Any:
@@ -80,9 +84,11 @@ def _scaled(geometry: Any, scale: Scale) -> Any:
     return {**geometry, "coordinates": _scaled_points(geometry.get("coordinates"), scale)}
 
 
-def _scaled_points(found: Any, scale: Scale) -> Any:
-    if not isinstance(found, list | tuple):
-        return found
-    if len(found) == 2 and all(isinstance(value, int | float) for value in found):
-        return [round(value * factor, DECIMALS) for value, factor in zip(found, scale, strict=True)]
-    return [_scaled_points(part, scale) for part in found]
+def _scaled_points(points: Any, scale: Scale) -> Any:
+    if not isinstance(points, list | tuple):
+        return points
+    if len(points) == 2 and all(isinstance(value, int | float) for value in points):
+        return [
+            round(value * factor, DECIMALS) for value, factor in zip(points, scale, strict=True)
+        ]
+    return [_scaled_points(part, scale) for part in points]

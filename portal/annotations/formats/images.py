@@ -111,12 +111,18 @@ def _frames(images: Sequence[DocumentImage], plane: Plane) -> tuple[list[Documen
     title = _stem(plane.name)
     named = [key for key in series if title in key]
     if len(series) > 1 and len(named) != 1:
-        shown = ", ".join(_shown(found[0]) for found in list(series.values())[:3])
+        shown = ", ".join(
+            _shown(images_of_series[0]) for images_of_series in list(series.values())[:3]
+        )
         return [], (
             f"None was read: images of {len(series)} videos ({shown}), and not one has the name of "
             "this video. Give the item the name of its video, and import again."
         )
-    chosen = series[named[0]] if named else [image for found in series.values() for image in found]
+    chosen = (
+        series[named[0]]
+        if named
+        else [image for images_of_series in series.values() for image in images_of_series]
+    )
     if not chosen:
         return [], "None was read: no image has the size of this video." if images else ""
     others = " Images of other videos were not read." if len(chosen) < len(images) else ""
@@ -135,8 +141,8 @@ def _series(image: DocumentImage) -> tuple[str, ...]:
 
 
 def _number(image: DocumentImage) -> int | None:
-    found = _LAST_NUMBER.search(str(image.name))
-    return int(found[1]) if found else None
+    match = _LAST_NUMBER.search(str(image.name))
+    return int(match[1]) if match else None
 
 
 def _fits(image: DocumentImage, plane: Plane) -> bool:

@@ -87,8 +87,8 @@ def _read(rois: Rois, step: int) -> _Drawn:
             f"A mask has {MAX_LABELS} labels at most; there are {len(numbers)}."
         )
     table = [{"value": numbers[name], "label": name, "color": colors[name]} for name in numbers]
-    found = np.array(shapes, dtype=object)
-    return _Drawn(shapely.transform(found, lambda xy: xy / step), of, table)
+    geometries = np.array(shapes, dtype=object)
+    return _Drawn(shapely.transform(geometries, lambda xy: xy / step), of, table)
 
 
 def _written(drawn: _Drawn, plane: Plane, step: int, size: tuple[int, int]) -> Iterator[bytes]:
@@ -102,12 +102,12 @@ def _written(drawn: _Drawn, plane: Plane, step: int, size: tuple[int, int]) -> I
         for top in range(0, height, TILE_PX):
             for left in range(0, width, TILE_PX):
                 window = shapely.box(left, top, left + TILE_PX, top + TILE_PX)
-                found = np.sort(tree.query(window))
-                if not len(found):
+                indexes = np.sort(tree.query(window))
+                if not len(indexes):
                     yield empty
                     continue
                 tile = np.zeros((TILE_PX, TILE_PX), np.uint8)
-                for index in found:
+                for index in indexes:
                     tile[filled(drawn.shapes[index], left, top, TILE_PX)] = drawn.values[index]
                 yield zlib.compress(tile.tobytes(), _LEVEL)
 

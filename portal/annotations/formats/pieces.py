@@ -46,9 +46,9 @@ def _without_holes(polygon: Polygon) -> list[Polygon]:
     left, top, right, bottom = polygon.bounds
     edges = [left, *[cut for cut in cuts if left < cut < right], right]
     strips = [shapely.box(a, top, b, bottom) for a, b in pairwise(edges)]
-    found = shapely.get_parts(shapely.intersection(polygon, strips))
+    strip_parts = shapely.get_parts(shapely.intersection(polygon, strips))
     pieces: list[Polygon] = []
-    for piece in found:
+    for piece in strip_parts:
         if isinstance(piece, Polygon) and not piece.is_empty:
             pieces += [piece] if not piece.interiors else _without_holes(piece)
     return pieces

@@ -18,11 +18,11 @@ def head_clean(head: bytes) -> bytes:
 
 def first_key(head: bytes) -> str:
     """The first name in a JSON object; empty if there is none."""
-    found = _FIRST_KEY.match(head)
-    return found[1].decode("utf-8", "replace") if found else ""
+    match = _FIRST_KEY.match(head)
+    return match[1].decode("utf-8", "replace") if match else ""
 
 
 def root_name(head: bytes) -> str:
     """The root element of an XML document; empty if there is none."""
-    found = _ROOT.match(head)
-    return found[1].decode() if found else ""
+    match = _ROOT.match(head)
+    return match[1].decode() if match else ""

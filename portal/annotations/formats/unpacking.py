@@ -98,7 +98,7 @@ def _open_archive(stream: IO[bytes], unpacking: _Unpacking) -> None:
             archive,
             entries,
         ):
-            for entry in sorted(entries, key=lambda one: natural_key(one.filename)):
+            for entry in sorted(entries, key=lambda zip_entry: natural_key(zip_entry.filename)):
                 with archive.open(entry) as packed:
                     _take(one_line(entry.filename)[:_SHOWN], packed, unpacking)
     except MlError as error:
@@ -113,8 +113,8 @@ def _take(name: str, packed: IO[bytes], unpacking: _Unpacking) -> None:
         return
     if len(unpacking.documents) >= MAX_DOCUMENTS:
         raise FormatError(f"The ZIP archive holds more than {MAX_DOCUMENTS:,} documents.")
-    whole = _temporary([head], packed, unpacking)
-    plain = _plain(whole, head, unpacking)
+    content = _temporary([head], packed, unpacking)
+    plain = _plain(content, head, unpacking)
     unpacking.documents.append(Document(name, plain, reader_of(plain, named=unpacking.named)))
 
 
@@ -162,8 +162,8 @@ def _plain(stream: IO[bytes], head: bytes, unpacking: _Unpacking) -> IO[bytes]:
 
 def _encoding(head: bytes) -> str:
     """Encoding by byte order mark or zero bytes; XML declarations are left to the parser."""
-    found = json.detect_encoding(head[:4])
-    return "utf-8" if found == "utf-8-sig" else found
+    encoding = json.detect_encoding(head[:4])
+    return "utf-8" if encoding == "utf-8-sig" else encoding
 
 
 def _decoded(stream: IO[bytes], encoding: str) -> Iterator[bytes]:

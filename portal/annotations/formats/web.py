@@ -64,7 +64,7 @@ def annotation(roi: Roi, plane: Plane, base: str) -> JsonObject:
     """
     label = roi.label if isinstance(roi.label, Label) else None
     color = label.color if label else _PLAIN_COLOR
-    found: JsonObject = {
+    document: JsonObject = {
         "id": f"{base}{reverse('api:roi-detail', args=[roi.pk])}",
         "type": "Annotation",
         "motivation": "tagging" if label else "highlighting",
@@ -77,7 +77,7 @@ def annotation(roi: Roi, plane: Plane, base: str) -> JsonObject:
             "selector": _selectors(roi, plane, color),
         },
     }
-    return {key: value for key, value in found.items() if value not in (None, [])}
+    return {key: value for key, value in document.items() if value not in (None, [])}
 
 
 def _bodies(roi: Roi, label: Label | None) -> list[dict[str, str]]:

@@ -35,7 +35,7 @@ def elements(stream: IO[bytes], *names: str, kind: str) -> Iterator[Any]:
                     raise FormatError(f"{kind}: it is nested too deeply.")
                 continue
             open_elements.pop()
-            is_inside = any(one.tag in names for one in open_elements)
+            is_inside = any(ancestor.tag in names for ancestor in open_elements)
             if element.tag in names and not is_inside:
                 yield element
             if not is_inside and open_elements:

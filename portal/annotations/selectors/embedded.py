@@ -14,8 +14,8 @@ EMBEDDED_PROBES: Registry[str, EmbeddedProbe] = Registry()
 
 def rois_embedded(roi_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     """Ids of the ROIs that can be searched with now."""
-    found: set[uuid.UUID] = set()
+    embedded: set[uuid.UUID] = set()
     if roi_ids:
         for _, probe in EMBEDDED_PROBES.items():
-            found |= probe(roi_ids)
-    return found
+            embedded |= probe(roi_ids)
+    return embedded

@@ -59,7 +59,7 @@ def frame_pts(canvas: Canvas) -> npt.NDArray[np.int64]:
 
 
 def _index_of(table: npt.NDArray[np.int64], pts: int) -> int:
-    found = np.flatnonzero(table == pts)
-    if not len(found):
+    positions = np.flatnonzero(table == pts)
+    if not len(positions):
         raise InvalidInputError(f"frame: no frame of this video has the presentation time {pts}.")
-    return int(found[0])
+    return int(positions[0])

@@ -71,17 +71,17 @@ class ColorClash:
 
 def label_tree(labels: Iterable[Label]) -> list[LabelRow]:
     """Labels in their order, each followed by those below it; retired ones are left out."""
-    rows = [label for label in labels if label.retired_at is None]
-    ids = {row.pk for row in rows}
+    shown = [label for label in labels if label.retired_at is None]
+    ids = {label.pk for label in shown}
     below: defaultdict[uuid.UUID | None, list[Label]] = defaultdict(list)
-    for one in rows:
-        below[one.parent_id if one.parent_id in ids else None].append(one)
+    for label in shown:
+        below[label.parent_id if label.parent_id in ids else None].append(label)
     ordered: list[LabelRow] = []
 
     def walk(parent: uuid.UUID | None, depth: int) -> None:
-        for one in below[parent]:
-            ordered.append(LabelRow(one, depth))
-            walk(one.pk, depth + 1)
+        for label in below[parent]:
+            ordered.append(LabelRow(label, depth))
+            walk(label.pk, depth + 1)
 
     walk(None, 0)
     return ordered
@@ -96,7 +96,8 @@ def color_clashes(user: User, labels: Sequence[Label]) -> dict[uuid.UUID, ColorC
         By id of a label, its first clash.
     """
     close = [
-        (labels[i], labels[j], vision) for i, j, vision in too_close([one.color for one in labels])
+        (labels[i], labels[j], vision)
+        for i, j, vision in too_close([lab_label.color for lab_label in labels])
     ]
     if not close:
         return {}
@@ -148,13 +149,13 @@ def label_versions(user: User, *, lab_id: uuid.UUID | None = None) -> QuerySet[L
 
 def label_version_now(lab_id: uuid.UUID) -> int | None:
     """The number of the version that was published last; None if there is none."""
-    found: int | None = (
+    version: int | None = (
         LabelSetVersion.objects.filter(lab_id=lab_id)
         .order_by("-created_at")
         .values_list("number", flat=True)
         .first()
     )
-    return found
+    return version
 
 
 def property_types_of(lab_id: uuid.UUID) -> list[PropertyType]:
@@ -165,15 +166,15 @@ def property_types_of(lab_id: uuid.UUID) -> list[PropertyType]:
 
 def label_merge_get(user: User, merge_id: uuid.UUID) -> LabelMerge:
     """Merge in one of the user's labs; ``NotFoundError`` if it is not visible."""
-    found: LabelMerge | None = (
+    merge: LabelMerge | None = (
         LabelMerge.objects.owned_by(user)
         .select_related("source__label_set", "target", "lab")
         .filter(pk=merge_id)
         .first()
     )
-    if found is None:
+    if merge is None:
         raise NotFoundError("There is no such merge.")
-    return found
+    return merge
 
 
 def merges_of(lab: Lab) -> QuerySet[LabelMerge]:

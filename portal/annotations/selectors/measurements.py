@@ -76,19 +76,23 @@ def measurements_of(
     """Measurements of one image, or of all images of a case, which must be visible to the user."""
     rois = Roi.objects.visible_to(user).live().select_related("canvas", "label").defer("foreign")
     rois = rois.filter(canvas=canvas) if canvas else rois.filter(canvas__case=case)
-    found = list(rois.order_by("-area_px", "id")[:MAX_ROWS])
-    canvases = {roi.canvas_id: roi.canvas for roi in found}
+    measured_rois = list(rois.order_by("-area_px", "id")[:MAX_ROWS])
+    canvases = {roi.canvas_id: roi.canvas for roi in measured_rois}
     if canvas is not None:
         canvases = {canvas.pk: canvas}
-    unscaled = [one for one in canvases.values() if not (one.mpp_x and one.mpp_y)]
+    unscaled = [
+        measured_canvas
+        for measured_canvas in canvases.values()
+        if not (measured_canvas.mpp_x and measured_canvas.mpp_y)
+    ]
     units = _UNSCALED if unscaled else _SCALED
-    kinds = {roi.shape for roi in found}
+    kinds = {roi.shape for roi in measured_rois}
     marks = [name for kind, name in _OF_MARKS.items() if kind in kinds]
     keys = [units.get(name, name) for name in (*_SHOWN, *marks)]
     columns = tuple(next(measure for measure in MEASURES if measure.key == key) for key in keys)
-    rows = [Measured(roi, _values(roi, keys), _fixed_size(roi)) for roi in found]
+    rows = [Measured(roi, _values(roi, keys), _fixed_size(roi)) for roi in measured_rois]
     grids = list(grid_sums(row.fixed_size for row in rows).values())
-    total = len(found) if len(found) < MAX_ROWS else rois.count()
+    total = len(measured_rois) if len(measured_rois) < MAX_ROWS else rois.count()
     return Measurements(columns, rows, _sums(rows), grids, total, unscaled)
 
 
@@ -109,4 +113,4 @@ def _sums(rows: Sequence[Measured]) -> list[LabelSum]:
         key = (label.name, label.color) if label else (NO_LABEL, "")
         by_label.setdefault(key, []).append(float(row.values[0] or 0))
     sums = [LabelSum(*key, len(areas), sum(areas)) for key, areas in by_label.items()]
-    return sorted(sums, key=lambda one: (-one.count, one.name))
+    return sorted(sums, key=lambda label_sum: (-label_sum.count, label_sum.name))

@@ -61,14 +61,14 @@ def outlines_propose(
     at = ((xy_l0[0] - left) / by_x, (xy_l0[1] - top) / by_y)
     signal = "haematoxylin" if canvas.modality == Modality.HISTOLOGY else "lightness"
     try:
-        found = propose_outline(pixels, at, config=OutlineConfig(signal=signal))
+        proposal = propose_outline(pixels, at, config=OutlineConfig(signal=signal))
     except NoTissueError as error:
         raise InvalidInputError("There is no tissue here.", code=error.code) from error
     except BadInputError as error:
         raise InvalidInputError(f"No outline: {error}.", code="no-outline") from error
-    rings = [[[left + x * by_x, top + y * by_y] for x, y in ring] for ring in found.rings]
+    rings = [[[left + x * by_x, top + y * by_y] for x, y in ring] for ring in proposal.rings]
     polygons = [_polygon(ring) for ring in rings]
-    return ProposedOutlines(polygons, found.likely)
+    return ProposedOutlines(polygons, proposal.likely)
 
 
 def _polygon(ring: list[list[float]]) -> GeoJsonGeometry:

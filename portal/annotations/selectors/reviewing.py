@@ -10,8 +10,8 @@ from portal.labs.models import User
 
 def review_rules_of(lab_id: uuid.UUID) -> ReviewRules:
     """The lab's rules; the defaults, unsaved, where it has none of its own."""
-    found: ReviewRules | None = ReviewRules.objects.filter(lab_id=lab_id).first()
-    return found or ReviewRules(lab_id=lab_id)
+    rules: ReviewRules | None = ReviewRules.objects.filter(lab_id=lab_id).first()
+    return rules or ReviewRules(lab_id=lab_id)
 
 
 def is_own(roi: Roi, user: User) -> bool:

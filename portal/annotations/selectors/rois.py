@@ -81,8 +81,8 @@ def rois_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list[Roi
     """ROIs of a canvas by id, deleted ones included, in the given order; unknown ids are
     skipped."""
     rows = _joined(Roi.objects.visible_to(user)).filter(canvas=canvas, pk__in=ids)
-    found = {roi.pk: roi for roi in rows}
-    return [found[one] for one in ids if one in found]
+    by_id = {roi.pk: roi for roi in rows}
+    return [by_id[roi_id] for roi_id in ids if roi_id in by_id]
 
 
 def roi_counts(user: User, canvas_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, int]:
@@ -121,7 +121,7 @@ def roi_export(
 
 def roi_import_get(user: User, import_id: uuid.UUID) -> RoiImport:
     """Import in one of the user's labs; ``NotFoundError`` if it is not visible."""
-    found: RoiImport | None = RoiImport.objects.visible_to(user).filter(pk=import_id).first()
-    if found is None:
+    roi_import: RoiImport | None = RoiImport.objects.visible_to(user).filter(pk=import_id).first()
+    if roi_import is None:
         raise NotFoundError("No such import.")
-    return found
+    return roi_import

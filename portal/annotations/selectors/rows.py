@@ -99,11 +99,11 @@ def roi_rows_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list
     """ROI rows of a canvas by id, deleted ones included, in the given order; unknown ids are
     skipped."""
     shown = Roi.objects.visible_to(user).filter(canvas=canvas)
-    found: dict[uuid.UUID, RoiRow] = {}
+    by_id: dict[uuid.UUID, RoiRow] = {}
     for start in range(0, len(ids), _ROWS_AT_ONCE):
         rows = shown.filter(pk__in=ids[start : start + _ROWS_AT_ONCE]).order_by()
-        found |= {row.id: row for row in _read(rows, with_outlines=True)}
-    return [found[one] for one in ids if one in found]
+        by_id |= {row.id: row for row in _read(rows, with_outlines=True)}
+    return [by_id[roi_id] for roi_id in ids if roi_id in by_id]
 
 
 def roi_rows_small(ids: Sequence[uuid.UUID], *, max_chars: int) -> list[RoiRow]:

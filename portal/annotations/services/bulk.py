@@ -119,7 +119,7 @@ def _carry_out(
             raise StaleVersionError(
                 f"{len(stale)} of {len(steps)} ROIs were changed by someone else."
                 " Nothing was written.",
-                details={"stale": [str(one) for one in stale]},
+                details={"stale": [str(roi_id) for roi_id in stale]},
             )
         new = [
             _new_roi(canvas, user, step, shapes[step.roi_id], frames)
@@ -155,22 +155,22 @@ def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[u
     """
     if not Canvas.objects.filter(pk=canvas.pk).exists():
         raise NotFoundError("The item that these ROIs are drawn on was deleted.")
-    found: dict[uuid.UUID, Roi] = {}
+    locked: dict[uuid.UUID, Roi] = {}
     ids = sorted(step.roi_id for step in steps)
     for start in range(0, len(ids), CHUNK):
         part = ids[start : start + CHUNK]
         rows = Roi.objects.select_for_update().filter(pk__in=part).order_by("pk").defer("foreign")
-        found |= {roi.pk: roi for roi in rows}
+        locked |= {roi.pk: roi for roi in rows}
     hidden = _hidden(user, canvas)
     for step in steps:
-        roi = found.get(step.roi_id)
+        roi = locked.get(step.roi_id)
         if roi is not None and roi.canvas_id == canvas.pk and roi.pk not in hidden:
             roi.canvas = canvas
         elif roi is not None and step.action == RoiAction.CREATE:
             raise ConflictError(f"id: {roi.pk} is taken by another ROI.", code="id-taken")
         elif step.action != RoiAction.CREATE:
             raise NotFoundError(f"There is no ROI {step.roi_id} on this canvas.")
-    return found
+    return locked
 
 
 def _hidden(user: User, canvas: Canvas) -> set[uuid.UUID]:
@@ -255,16 +255,16 @@ def rois_save(
     _update(changed)
     written = [Written(roi, RoiAction.CREATE, {}) for roi in new] + changed
     words = label_words(canvas.lab_id)
-    revisions = [roi_revision(one.roi, one.action, user, words=words) for one in written]
+    revisions = [roi_revision(change.roi, change.action, user, words=words) for change in written]
     rows_insert(revisions)
-    is_bulk = sum(one.asks_for_vector for one in written) > BULK_FROM
+    is_bulk = sum(change.asks_for_vector for change in written) > BULK_FROM
     for name, is_deleted in ((RoiEvent.SAVED, False), (RoiEvent.DELETED, True)):
         payloads = [
             event_payload(
-                one.roi, one.action, geometry_changed=one.geometry_changed, is_bulk=is_bulk
+                change.roi, change.action, geometry_changed=change.geometry_changed, is_bulk=is_bulk
             )
-            for one in written
-            if (one.action == RoiAction.DELETE) == is_deleted
+            for change in written
+            if (change.action == RoiAction.DELETE) == is_deleted
         ]
         if payloads:
             events_emit(name, lab_id=canvas.lab_id, payloads=payloads)
@@ -275,14 +275,14 @@ def rois_save(
 def _update(changed: list[Written]) -> None:
     """Rows that change alike by one plain UPDATE, which costs far less than values of their own."""
     alike: defaultdict[frozenset[tuple[str, Any]], list[Roi]] = defaultdict(list)
-    for one in changed:
-        if not one.is_its_own:
-            alike[frozenset(one.fields.items())].append(one.roi)
-    apart = [one for one in changed if one.is_its_own or len(alike) > MAX_GROUPED_UPDATES]
+    for change in changed:
+        if not change.is_its_own:
+            alike[frozenset(change.fields.items())].append(change.roi)
+    apart = [change for change in changed if change.is_its_own or len(alike) > MAX_GROUPED_UPDATES]
     for fields, rois in alike.items() if len(alike) <= MAX_GROUPED_UPDATES else ():
         given = dict(fields) | {"version": F("version") + 1, "updated_at": rois[0].updated_at}
         for start in range(0, len(rois), CHUNK):
             ids = [roi.pk for roi in rois[start : start + CHUNK]]
             Roi.objects.filter(pk__in=ids).update(**given)
-    names = {name for one in apart for name in one.fields}
-    rows_update([one.roi for one in apart], [*sorted(names), "version", "updated_at"])
+    names = {name for change in apart for name in change.fields}
+    rows_update([change.roi for change in apart], [*sorted(names), "version", "updated_at"])

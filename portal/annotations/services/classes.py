@@ -34,7 +34,7 @@ class Classes:
 
     def __init__(
         self,
-        found: ClassesFound,
+        classes: ClassesFound,
         *,
         canvas: Canvas,
         user: User,
@@ -46,25 +46,34 @@ class Classes:
         self._may_create, self._is_preview = may_create, is_preview
         self.labels: dict[str, Label | None] = {}
         self.problems: dict[str, str] = {}
-        if len(found) > MAX_CLASSES:
+        if len(classes) > MAX_CLASSES:
             raise InvalidInputError(
-                f"GeoJSON: {len(found):,} different classes; {MAX_CLASSES:,} at most."
+                f"GeoJSON: {len(classes):,} different classes; {MAX_CLASSES:,} at most."
             )
-        if found and not is_preview:
+        if classes and not is_preview:
             label_set_ensure(lab=canvas.lab)  # a new lab's starter labels count as known
         every = Label.objects.filter(lab_id=canvas.lab_id).select_related("merged_into")
-        labels = [one for one in every.order_by("-position") if one.retired_at is None]
+        labels = [
+            lab_label for lab_label in every.order_by("-position") if lab_label.retired_at is None
+        ]
         self._by_id = {label.pk: label for label in labels}
-        merged = {name_key(one.name): one.merged_into for one in every if one.merged_into}
+        merged = {
+            name_key(lab_label.name): lab_label.merged_into
+            for lab_label in every
+            if lab_label.merged_into
+        }
         self._known = {  # a class that was merged is known by the label it went into
             name: target for name, target in merged.items() if target.retired_at is None
         } | {name_key(label.name): label for label in labels}
-        self.all = tuple(self._decided(key, found[key], chosen) for key in found)
+        self.all = tuple(self._decided(key, classes[key], chosen) for key in classes)
 
     def _decided(
-        self, key: str, found: tuple[str, str | None, int], chosen: Mapping[str, uuid.UUID | None]
+        self,
+        key: str,
+        described: tuple[str, str | None, int],
+        chosen: Mapping[str, uuid.UUID | None],
     ) -> ImportClass:
-        name, color, count = found
+        name, color, count = described
         try:
             fate, label = self._label(key, name, color, chosen)
         except PortalError as error:

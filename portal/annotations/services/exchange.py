@@ -95,9 +95,9 @@ def roi_import(
     _may_create(canvas, user, choices)
     source = source_of(document)
     if choices.strict:
-        found = roi_import_preview(canvas=canvas, user=user, document=source, choices=choices)
-        if found.count("refused"):
-            raise _refusal(found)
+        preview = roi_import_preview(canvas=canvas, user=user, document=source, choices=choices)
+        if preview.count("refused"):
+            raise _refusal(preview)
     row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user, format=format_of(source))
     row.stage = ImportStage.IMPORTING
     report = _run_whole(row, source, choices)
@@ -266,11 +266,11 @@ def _write_once(run: ImportRun, plans: list[Plan | EventPlan]) -> None:
         rois_insert(rois=new, user=run.user, roi_import=run.row)
         for event_plan, event in plans_known(run, _of(plans, EventPlan), VideoEvent):
             written.append((event_plan, _write_event(run, event_plan, event), ""))
-        for one, status, reason in written:
+        for outcome, status, reason in written:
             if reason:
-                run.refuse(one.index, reason, describe_feature(one.feature))
+                run.refuse(outcome.index, reason, describe_feature(outcome.feature))
             else:
-                run.add(one, status)
+                run.add(outcome, status)
         run.part_ends()
         if run.work.on_stored:
             run.work.on_stored(run)

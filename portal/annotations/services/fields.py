@@ -182,8 +182,8 @@ def require_as_stored(row: Roi | RoiRevision, *, canvas: Canvas, own_index: int 
     if isinstance(row, Roi):
         if len(json.dumps(row.foreign)) > MAX_FOREIGN_BYTES:
             raise InvalidInputError(f"foreign: longer than {MAX_FOREIGN_BYTES:,} bytes.")
-        found = shape_fields(shape)
-        odd += [name for name in MEASURES if not _alike(getattr(row, name), found[name])]
+        computed = shape_fields(shape)
+        odd += [name for name in MEASURES if not _alike(getattr(row, name), computed[name])]
     if odd:
         raise InvalidInputError(f"{odd[0]}: it differs from what would be stored.")
     require_area(row.shape, row.track)

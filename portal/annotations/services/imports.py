@@ -65,12 +65,12 @@ class UndoWork:
     Attributes:
         part: Transaction of a part.
         progress: Called with the number of ROIs processed and their total.
-        most: Maximum number of ROIs; the rest is left for the next run.
+        max_rois: Maximum number of ROIs; the rest is left for the next run.
     """
 
     part: Callable[[], AbstractContextManager[None]] = transaction.atomic
     progress: Callable[[int, int], None] | None = None
-    most: int | None = None
+    max_rois: int | None = None
 
 
 def roi_import_undo(*, roi_import: RoiImport, user: User) -> ImportUndone:
@@ -172,24 +172,24 @@ def imports_lost_undo() -> int:
         if not rows.update(undone_at=Now()):
             continue  # it was slow, and has finished by now
         try:
-            count += import_undo_unasked(row, most=AT_ONCE)
+            count += import_undo_unasked(row, max_rois=AT_ONCE)
         except PortalError:
             logger.exception("import %s cannot be taken back", row.pk)
             rows.update(updated_at=Now())
     return count
 
 
-def import_undo_unasked(roi_import: RoiImport, *, most: int | None = None) -> bool:
+def import_undo_unasked(roi_import: RoiImport, *, max_rois: int | None = None) -> bool:
     """Take back an import that broke off; killed in between, the chore does the rest.
 
     In its author's name, or in nobody's where that account is gone.
 
     Args:
-        most: this many ROIs at most. Returns whether that was all.
+        max_rois: Maximum number of ROIs. Returns whether none is left.
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk)
     rows.update(undone_at=Now())  # first: a process that was only paused writes no further part
-    _, is_all = _undo(roi_import, roi_import.author, UndoWork(most=most))
+    _, is_all = _undo(roi_import, roi_import.author, UndoWork(max_rois=max_rois))
     if is_all:
         rows.update(stage=ImportStage.IMPORTED)
     return is_all
@@ -227,7 +227,7 @@ def _undo(row: RoiImport, user: User | None, work: UndoWork) -> tuple[ImportUndo
         of_events = of_events.filter(event_id__gt=row.undo_after)
     ids = sorted({*of_rois, *of_events})
     before = sum((row.undone or {}).values())
-    now = ids[: work.most]
+    now = ids[: work.max_rois]
     for start in range(0, len(now), CHUNK):
         part = now[start : start + CHUNK]
         with work.part():

@@ -166,17 +166,20 @@ def labels_order(
     require_manage_labels(user, lab.pk)
     label_set = label_set_ensure(lab=lab)
     with transaction.atomic():
-        labels = {one.pk: one for one in label_set.labels.select_for_update()}
-        shown = {pk for pk, one in labels.items() if one.retired_at is None}
-        if len(order) != len(shown) or {one for one, _ in order} != shown:
+        labels = {label_row.pk: label_row for label_row in label_set.labels.select_for_update()}
+        shown = {pk for pk, label_row in labels.items() if label_row.retired_at is None}
+        if len(order) != len(shown) or {label_row for label_row, _ in order} != shown:
             raise InvalidInputError(
                 "labels: the labels of the lab have changed. Reload the page and order them again."
             )
         if {parent for _, parent in order} - shown - {None}:
             raise InvalidInputError("parent: no such label in this lab.", code="unknown-label")
-        for position, (one, parent) in enumerate(order):
-            labels[one].position, labels[one].parent = position, labels[parent] if parent else None
-        ordered = [labels[one] for one, _ in order]
+        for position, (label_row, parent) in enumerate(order):
+            labels[label_row].position, labels[label_row].parent = (
+                position,
+                labels[parent] if parent else None,
+            )
+        ordered = [labels[label_row] for label_row, _ in order]
         for label in ordered:
             label_parent_check(label)
         Label.objects.bulk_update(ordered, ["position", "parent"])
@@ -247,15 +250,15 @@ def label_name_refuse(name: str) -> None:
 
 def label_parent_check(label: Label) -> None:
     """Raise ``InvalidInputError`` for a parent elsewhere, below itself, or too deep."""
-    seen: list[uuid.UUID] = [label.pk]
+    lineage: list[uuid.UUID] = [label.pk]
     above = label.parent
     while above is not None:
         if above.lab_id != label.lab_id:
             raise InvalidInputError("parent: no such label in this lab.", code="unknown-label")
-        if above.pk in seen:
+        if above.pk in lineage:
             raise InvalidInputError("parent: a label cannot be below itself.")
-        seen.append(above.pk)
-        if len(seen) > MAX_DEPTH:
+        lineage.append(above.pk)
+        if len(lineage) > MAX_DEPTH:
             raise InvalidInputError(f"parent: labels can be at most {MAX_DEPTH} levels deep.")
         above = above.parent
 

@@ -56,30 +56,40 @@ def property_types_set(
 def property_type_add(*, lab: Lab, user: User, mark: str, data: PropertyForm) -> Types:
     """Append a property type. Raises as ``property_types_set``."""
     made = PropertyType(data.name, data.kind, data.choices, data.unit)
-    return _changed(lab, user, mark, lambda types: [asdict(one) for one in (*types, made)])
+    return _changed(
+        lab, user, mark, lambda types: [asdict(property_type) for property_type in (*types, made)]
+    )
 
 
 def property_type_update(*, lab: Lab, user: User, mark: str, key: str, data: PropertyForm) -> Types:
     """Another name, kind, unit or other choices; ROIs keep what they have, under the same key."""
     fields = asdict(data)
-    return _replaced(lab, user, mark, key, lambda one: replace(one, **fields))
+    return _replaced(lab, user, mark, key, lambda property_type: replace(property_type, **fields))
 
 
 def property_type_retire(
     *, lab: Lab, user: User, mark: str, key: str, is_retired: bool = True
 ) -> Types:
     """Retire a property, or restore it."""
-    return _replaced(lab, user, mark, key, lambda one: replace(one, retired=is_retired))
+    return _replaced(
+        lab, user, mark, key, lambda property_type: replace(property_type, retired=is_retired)
+    )
 
 
 def property_type_move(*, lab: Lab, user: User, mark: str, key: str, by: int) -> Types:
     """Up (-1) or down (1) among those that are not retired; at the end it stays."""
 
     def moved(types: Types) -> object:
-        shown = [one for one in types if not one.retired]
+        shown = [property_type for property_type in types if not property_type.retired]
         at = shown.index(_named(shown, key))
         shown.insert(max(at + by, 0), shown.pop(at))
-        return [asdict(one) for one in (*shown, *(one for one in types if one.retired))]
+        return [
+            asdict(property_type)
+            for property_type in (
+                *shown,
+                *(property_type for property_type in types if property_type.retired),
+            )
+        ]
 
     return _changed(lab, user, mark, moved)
 
@@ -93,16 +103,19 @@ def _replaced(
 ) -> Types:
     def change(types: Types) -> object:
         named = _named(types, key)
-        return [asdict(other(one) if one is named else one) for one in types]
+        return [
+            asdict(other(property_type) if property_type is named else property_type)
+            for property_type in types
+        ]
 
     return _changed(lab, user, mark, change)
 
 
 def _named(types: Types, key: str) -> PropertyType:
-    found = next((one for one in types if one.key == key), None)
-    if found is None:
+    property_type = next((candidate for candidate in types if candidate.key == key), None)
+    if property_type is None:
         raise NotFoundError("There is no such property.")
-    return found
+    return property_type
 
 
 def _changed(lab: Lab, user: User, mark: str | None, change: Callable[[Types], object]) -> Types:
@@ -125,7 +138,7 @@ def _changed(lab: Lab, user: User, mark: str | None, change: Callable[[Types], o
         after = types_of(label_set.property_types)
         if after != before:
             payload = {"lab_id": str(lab.pk), "user_id": str(user.pk)}
-            keys = [one.key for one in after if not one.retired]
+            keys = [property_type.key for property_type in after if not property_type.retired]
             event_emit("properties.changed", lab_id=lab.pk, payload=payload | {"keys": keys})
     return after
 

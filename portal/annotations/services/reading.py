@@ -84,7 +84,7 @@ class FileSource:
         """The features of all documents, from the first one."""
         if len(self.documents) == 1:
             return self._features(self.documents[0])
-        return (one for document in self.documents for one in self._of_many(document))
+        return (feature for document in self.documents for feature in self._of_many(document))
 
     def behind(self, count: int, import_progress: ImportProgress) -> Iterator[Any]:
         """Features after the first ``count``; seeks to them if the position is known."""
@@ -102,7 +102,7 @@ class FileSource:
             for document in self._own()
             if (text := self._image_decided(document))
         ]
-        others = [one.name for one in self.documents if one not in self._own()]
+        others = [candidate.name for candidate in self.documents if candidate not in self._own()]
         if others:
             sentences.append(f"Of the archive, {self._own()[0].name} was read, by its name.")
         if self.unread:
@@ -287,10 +287,12 @@ def document_survey(source: Source, work: ImportWork = AT_ONCE) -> Survey:
     """
     if work.survey and work.survey.exists():
         stored = json.loads(work.survey.read_text())
-        classes = {key: tuple(one) for key, one in stored["classes"].items()}
+        classes = {key: tuple(entry) for key, entry in stored["classes"].items()}
         return Survey(stored["total"], classes, stored["decided"])
-    total, found = _surveyed(source, work.counted)
-    survey = Survey(total, found, source.decided() if isinstance(source, FileSource) else "")
+    total, classes_found = _surveyed(source, work.counted)
+    survey = Survey(
+        total, classes_found, source.decided() if isinstance(source, FileSource) else ""
+    )
     if work.survey:
         unfinished = work.survey.with_suffix(".new")
         unfinished.write_text(json.dumps(asdict(survey)))
@@ -359,9 +361,9 @@ def few_collections() -> Iterator[None]:
 def _part(features: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
     """The next features, limited in number and size: a hundred of the largest fill the memory."""
     vertices = 0
-    for one in islice(features, CHUNK):
-        yield one
-        vertices += _vertices(one[1])
+    for numbered in islice(features, CHUNK):
+        yield numbered
+        vertices += _vertices(numbered[1])
         if vertices >= CHUNK_VERTICES:
             return
 
@@ -371,15 +373,15 @@ def _vertices(raw: object) -> int:
     geometry = raw.geometry if isinstance(raw, Feature) else None
     if isinstance(raw, dict):
         geometry = raw.get("geometry")
-    found = geometry.get("coordinates") if isinstance(geometry, dict) else None
-    while _is_nested(found):
-        found = [inner for outer in found if isinstance(outer, list) for inner in outer]
-    return len(found) if isinstance(found, list) else 0
+    coordinates = geometry.get("coordinates") if isinstance(geometry, dict) else None
+    while _is_nested(coordinates):
+        coordinates = [inner for outer in coordinates if isinstance(outer, list) for inner in outer]
+    return len(coordinates) if isinstance(coordinates, list) else 0
 
 
-def _is_nested(found: Any) -> TypeGuard[list[Any]]:
+def _is_nested(coordinates: Any) -> TypeGuard[list[Any]]:
     """Return whether it holds lists of lists: polygons or rings, not points."""
-    first = found[0] if isinstance(found, list) and found else None
+    first = coordinates[0] if isinstance(coordinates, list) and coordinates else None
     return isinstance(first, list) and bool(first) and isinstance(first[0], list)
 
 
@@ -404,8 +406,8 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | EventPlan | None
         feature = feature_read(raw)
         frame = _frame(run, feature.t)
         shape = roi_shape(run.canvas, feature.geometry)
-        own = frame.index if frame else None
-        track = track_clean(run.canvas, own_index=own, track=feature.track)
+        own_index = frame.index if frame else None
+        track = track_clean(run.canvas, own_index=own_index, track=feature.track)
         require_area(mark_kind(shape.geometry) or feature.kind, track)
     except FeatureError as error:
         run.refuse(index, str(error), describe_feature(raw))
@@ -480,18 +482,20 @@ def plans_known(
     """Pair each plan with the ROI or event of this canvas that it names, or None."""
     if not plans:
         return []
-    ids = {one for plan in plans for one in (plan.row_id, _derived(run, plan))}
+    ids = {row_id for plan in plans for row_id in (plan.row_id, _derived(run, plan))}
     rows = model.all_objects.select_for_update() if lock else model.all_objects.all()
-    found: dict[uuid.UUID, Row] = {row.pk: row for row in rows.filter(pk__in=ids).order_by("pk")}
+    rows_by_id: dict[uuid.UUID, Row] = {
+        row.pk: row for row in rows.filter(pk__in=ids).order_by("pk")
+    }
     hidden = model.all_objects.filter(canvas=run.canvas).hidden_from(run.user)
     hidden_ids = set(hidden.filter(pk__in=ids).values_list("pk", flat=True))
     pairs: list[tuple[AnyPlan, Row | None]] = []
     for plan in plans:
-        row = found.get(plan.row_id)
+        row = rows_by_id.get(plan.row_id)
         if row is not None and (row.canvas_id != run.canvas.pk or row.pk in hidden_ids):
             # The same file brought onto a second canvas: its own objects, by a derived id.
             plan.row_id = _derived(run, plan)
-            row = found.get(plan.row_id)
+            row = rows_by_id.get(plan.row_id)
         if row is not None:
             row.canvas = run.canvas
         pairs.append((plan, row))

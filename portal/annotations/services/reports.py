@@ -51,11 +51,13 @@ class ImportItem:
         return f"{self.shape or f'feature {self.index + 1}'}: "
 
     @classmethod
-    def from_json(cls, one: Mapping[str, Any]) -> ImportItem:
+    def from_json(cls, entry: Mapping[str, Any]) -> ImportItem:
         """Read an item of a stored report."""
-        roi_id = uuid.UUID(one["roi"]) if one["roi"] else None
-        item = cls(one["index"], one["status"], roi_id, tuple(one["notes"]), shape=one["shape"])
-        return replace(item, reason=one["reason"].removeprefix(item._named))
+        roi_id = uuid.UUID(entry["roi"]) if entry["roi"] else None
+        item = cls(
+            entry["index"], entry["status"], roi_id, tuple(entry["notes"]), shape=entry["shape"]
+        )
+        return replace(item, reason=entry["reason"].removeprefix(item._named))
 
 
 TABLE_HEAD = ("feature", "status", "notes", "reason", "shape")
@@ -138,7 +140,9 @@ class ImportReport:
     @property
     def labels_created(self) -> tuple[str, ...]:
         """Labels that the lab did not have."""
-        return tuple(one.name for one in self.classes if one.fate == "created")
+        return tuple(
+            import_class.name for import_class in self.classes if import_class.fate == "created"
+        )
 
 
 WRITTEN = ("created", "updated", "restored")
@@ -157,15 +161,15 @@ def report_json(report: ImportReport) -> JsonObject:
         "labels_created": list(report.labels_created),
         "classes": [
             {
-                "name": one.name,
-                "color": one.color,
-                "count": one.count,
-                "fate": one.fate,
-                "label": one.label_id and str(one.label_id),
-                "label_name": one.label_name,
-                "problem": one.problem,
+                "name": import_class.name,
+                "color": import_class.color,
+                "count": import_class.count,
+                "fate": import_class.fate,
+                "label": import_class.label_id and str(import_class.label_id),
+                "label_name": import_class.label_name,
+                "problem": import_class.problem,
             }
-            for one in report.classes
+            for import_class in report.classes
         ],
         "groups": [asdict(group) for group in report.groups],
         "id": report.import_id and str(report.import_id),
@@ -188,15 +192,15 @@ def classes_from_json(report: Mapping[str, Any]) -> tuple[ImportClass, ...]:
     """Read the classes of a stored report, with the labels created for them."""
     return tuple(
         ImportClass(
-            one["name"],
-            one["color"],
-            one["count"],
-            one["fate"],
-            label_id=uuid.UUID(one["label"]) if one["label"] else None,
-            label_name=one["label_name"],
-            problem=one["problem"],
+            entry["name"],
+            entry["color"],
+            entry["count"],
+            entry["fate"],
+            label_id=uuid.UUID(entry["label"]) if entry["label"] else None,
+            label_name=entry["label_name"],
+            problem=entry["problem"],
         )
-        for one in report["classes"]
+        for entry in report["classes"]
     )
 
 
@@ -224,10 +228,10 @@ class ImportTally:
         self.counts = Counter({status: data[status] for status in STATUSES})
         self.events = data.get("events", 0)
         self.repaired = data["repaired"]
-        for one in data["groups"]:
-            key = (one["status"], _NUMBERS.sub("#", one["reason"]))
-            self._groups[key] = ImportGroup(**one)
-        self.items = [ImportItem.from_json(one) for one in data["items"]]
+        for entry in data["groups"]:
+            key = (entry["status"], _NUMBERS.sub("#", entry["reason"]))
+            self._groups[key] = ImportGroup(**entry)
+        self.items = [ImportItem.from_json(entry) for entry in data["items"]]
 
     def add(self, item: ImportItem) -> None:
         """Count one feature."""

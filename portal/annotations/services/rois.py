@@ -133,8 +133,8 @@ def roi_prepare(
     properties: object = None,
 ) -> Roi:
     """A row ready to be inserted: nothing is written, rights are the caller's matter."""
-    found = shape_kind(shape, kind)
-    require_area(found, track)
+    shape_name = shape_kind(shape, kind)
+    require_area(shape_name, track)
     return Roi(
         id=roi_id,
         lab_id=canvas.lab_id,
@@ -146,7 +146,7 @@ def roi_prepare(
         frame_index=frame.index if frame else None,
         frame_pts=frame.pts if frame else None,
         foreign=foreign,
-        shape=found,
+        shape=shape_name,
         is_locked=is_locked,
         track=track_clean(canvas, own_index=frame.index if frame else None, track=track),
         created_by=user,

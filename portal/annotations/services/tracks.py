@@ -67,22 +67,22 @@ def track_clean(
     if len(track) > MAX_KEY_FRAMES:
         raise InvalidInputError(f"track: {len(track):,} key frames; {MAX_KEY_FRAMES:,} at most.")
     times = frame_pts(canvas) if is_video_read else None
-    found: dict[int, KeyFrame] = {}
+    by_index: dict[int, KeyFrame] = {}
     vertices = 0
     for raw in track:
         frame = _key_frame(canvas, raw, times=times)
-        if frame["index"] in found:
+        if frame["index"] in by_index:
             raise InvalidInputError(f"track: frame {frame['index']} is listed twice.")
         if frame["index"] == own_index and not frame["outside"]:
             raise InvalidInputError(
                 f"track: frame {own_index} is the frame of the ROI itself; change its geometry "
                 "instead."
             )
-        found[frame["index"]] = frame
+        by_index[frame["index"]] = frame
         vertices += _vertices(frame["geometry"])
     if vertices > MAX_TRACK_VERTICES:
         raise InvalidInputError(f"track: {vertices:,} vertices; {MAX_TRACK_VERTICES:,} at most.")
-    return [found[index] for index in sorted(found)]
+    return [by_index[index] for index in sorted(by_index)]
 
 
 def _key_frame(canvas: Canvas, raw: object, *, times: Times | None) -> KeyFrame:

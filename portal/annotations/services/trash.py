@@ -65,7 +65,7 @@ class Purge:
                 payloads[lab_id].append({self.key: str(pk), "case_id": str(case_id)})
             for lab_id, of_lab in payloads.items():  # before the rows go, for what hangs on them
                 events_emit(self.event, lab_id=lab_id, payloads=of_lab)
-            gone = [one[self.key] for of_lab in payloads.values() for one in of_lab]
+            gone = [payload[self.key] for of_lab in payloads.values() for payload in of_lab]
             self.model.all_objects.filter(pk__in=gone).delete()
         return len(gone)
 

@@ -116,8 +116,8 @@ class Versions(Generic[Row]):
         return known
 
 
-def _alike(one: object, other: object, fields: tuple[str, ...]) -> bool:
-    return all(getattr(one, field) == getattr(other, field) for field in fields)
+def _alike(first: object, second: object, fields: tuple[str, ...]) -> bool:
+    return all(getattr(first, field) == getattr(second, field) for field in fields)
 
 
 def _stale(row: Roi | VideoEvent, expected_version: int) -> StaleVersionError:

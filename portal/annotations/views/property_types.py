@@ -121,16 +121,18 @@ def _page(
 ) -> HttpResponse:
     types = selectors.property_types_of(lab.pk)
     rows = [
-        _Row(one, wrong[1], is_open=True)
-        if wrong and wrong[0] == one.key
-        else _Row(one, PropertyTypeForm.of(one, auto_id=_ids(one.key)))
-        for one in types
-        if not one.retired
+        _Row(property_type, wrong[1], is_open=True)
+        if wrong and wrong[0] == property_type.key
+        else _Row(
+            property_type, PropertyTypeForm.of(property_type, auto_id=_ids(property_type.key))
+        )
+        for property_type in types
+        if not property_type.retired
     ]
     context = {
         "lab": lab,
         "rows": rows,
-        "retired": [one for one in types if one.retired],
+        "retired": [property_type for property_type in types if property_type.retired],
         "mark": types_mark(types),
         "form": form,
         "moved": request.GET.get("moved", ""),

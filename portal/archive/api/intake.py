@@ -109,7 +109,7 @@ class RedactSerializer(serializers.Serializer[Any]):
 
     def picture_boxes(self) -> list[PictureBox]:
         """The boxes of valid data."""
-        return [PictureBox(**one) for one in self.validated_data["boxes"]]
+        return [PictureBox(**box) for box in self.validated_data["boxes"]]
 
 
 class FrameParamsSerializer(serializers.Serializer[Any]):

@@ -114,7 +114,7 @@ class RedactionTemplateViewSet(mixins.ListModelMixin, ApiViewSet[RedactionTempla
         template = redaction_template_save(
             upload=quarantine_get(user=user, upload_id=data["upload"]),
             user=user,
-            boxes=[PictureBox(**one) for one in data["boxes"]],
+            boxes=[PictureBox(**box) for box in data["boxes"]],
         )
         saved = redaction_template_get(user=user, template_id=template.pk)
         return Response(RedactionTemplateSerializer(saved).data, status=status.HTTP_201_CREATED)
@@ -138,7 +138,7 @@ class RedactionTemplateViewSet(mixins.ListModelMixin, ApiViewSet[RedactionTempla
         the quarantine.
         """
         received = redaction_template_apply(template=self.get_object(), user=user_of(request))
-        jobs = [one.job.pk for one in received if one.job is not None]
+        jobs = [item.job.pk for item in received if item.job is not None]
         answer = {"count": len(received), "jobs": jobs}
         return Response(
             RedactionTemplateAppliedSerializer(answer).data, status=status.HTTP_202_ACCEPTED

@@ -116,24 +116,24 @@ class UploadSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField(source="upload.created_at")
 
     @extend_schema_field(UploadErrorSerializer(allow_null=True))
-    def get_error(self, seen: UploadSeen) -> dict[str, str] | None:
+    def get_error(self, state: UploadSeen) -> dict[str, str] | None:
         """Null unless the state is *refused* or *quarantined*."""
-        if seen.upload.state not in (UploadState.REFUSED, UploadState.QUARANTINED):
+        if state.upload.state not in (UploadState.REFUSED, UploadState.QUARANTINED):
             return None
-        return {"code": seen.upload.error_code, "message": seen.upload.error_message}
+        return {"code": state.upload.error_code, "message": state.upload.error_message}
 
     @extend_schema_field(UploadItemSerializer(allow_null=True))
-    def get_item(self, seen: UploadSeen) -> dict[str, str] | None:
+    def get_item(self, state: UploadSeen) -> dict[str, str] | None:
         """Null until the file is stored."""
-        if seen.item is None:
+        if state.item is None:
             return None
-        kind = str(seen.item._meta.model_name)
-        return {"id": str(seen.item.pk), "kind": kind, "name": seen.item.name}
+        kind = str(state.item._meta.model_name)
+        return {"id": str(state.item.pk), "kind": kind, "name": state.item.name}
 
-    def get_expires_at(self, seen: UploadSeen) -> datetime | None:
+    def get_expires_at(self, state: UploadSeen) -> datetime | None:
         """Time of deletion if nothing more arrives; null once it has arrived."""
-        is_open = seen.upload.state == UploadState.RECEIVING
-        return upload_expires(seen.upload) if is_open else None
+        is_open = state.upload.state == UploadState.RECEIVING
+        return upload_expires(state.upload) if is_open else None
 
 
 def _tus(*more: OpenApiParameter) -> list[OpenApiParameter | type[serializers.Serializer[Any]]]:
@@ -192,13 +192,13 @@ class UploadViewSet(ApiViewSet[Any]):
     def list(self, request: Request) -> Response:
         """Transfers, newest first."""
         rows = self.paginate_queryset(self.get_queryset())
-        seen = uploads_seen(rows or [])
-        return self.get_paginated_response(UploadSerializer(seen, many=True).data)
+        uploads = uploads_seen(rows or [])
+        return self.get_paginated_response(UploadSerializer(uploads, many=True).data)
 
     def retrieve(self, request: Request, pk: uuid.UUID) -> Response:
         """State and result of an upload."""
-        seen = uploads_seen([self._upload(pk)])
-        return Response(UploadSerializer(seen[0]).data)
+        uploads = uploads_seen([self._upload(pk)])
+        return Response(UploadSerializer(uploads[0]).data)
 
     @extend_schema(
         parameters=_tus(
@@ -315,12 +315,12 @@ class UploadViewSet(ApiViewSet[Any]):
         for address in concat.partition(";")[2].split():
             path = "/" + address.split("://", 1)[-1].partition("/")[2]
             try:
-                found = resolve(path)
+                match = resolve(path)
             except Resolver404:
-                found = None
-            if found is None or found.view_name != "api:upload-detail":
+                match = None
+            if match is None or match.view_name != "api:upload-detail":
                 raise InvalidInputError(f"Upload-Concat: {address[:200]} is not an upload.")
-            parts.append(self._upload(found.kwargs["pk"]))
+            parts.append(self._upload(match.kwargs["pk"]))
         return parts
 
     @staticmethod

@@ -127,8 +127,8 @@ class Scoped(models.Model):
     @property
     def scope(self) -> FileScope | None:
         """Scope of the row; None if it is not known."""
-        found = FileScope(*(getattr(self, name) for name in SCOPE_FIELDS))
-        return found if found.kind else None
+        scope = FileScope(*(getattr(self, name) for name in SCOPE_FIELDS))
+        return scope if scope.kind else None
 
     @property
     def scope_name(self) -> str:

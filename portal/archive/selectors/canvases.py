@@ -92,7 +92,7 @@ def canvases_to_compare(*, user: User, canvas: Canvas, text: str = "") -> QueryS
     """
     of_labs = Canvas.objects.owned_by(user).values("pk")
     is_same_case = ExpressionWrapper(Q(case=canvas.case_id), output_field=BooleanField())
-    found = (
+    canvases = (
         Canvas.objects.visible_to(user)
         .filter(Q(case=canvas.case_id) | Q(pk__in=of_labs))
         .select_related("case")
@@ -104,5 +104,5 @@ def canvases_to_compare(*, user: User, canvas: Canvas, text: str = "") -> QueryS
         held = Q()
         for field in fields:
             held |= Q(**{f"{field}__icontains": text})
-        found = found.filter(held)
-    return found
+        canvases = canvases.filter(held)
+    return canvases

@@ -119,10 +119,10 @@ def case_holding(cases: QuerySet[Case], kind: str) -> QuerySet[Case]:
         ):
             cases = cases.exclude(pk__in=holding)
         return cases
-    found = Q(pk__in=Canvas.objects.filter(kind=kind).values("case_id"))
+    condition = Q(pk__in=Canvas.objects.filter(kind=kind).values("case_id"))
     if kind == CanvasKind.VIDEO:
-        found |= Q(pk__in=Video.objects.values("case_id"))
-    return cases.filter(found)
+        condition |= Q(pk__in=Video.objects.values("case_id"))
+    return cases.filter(condition)
 
 
 def case_get(*, user: User, case_id: uuid.UUID, with_shared: bool = True) -> Case:

@@ -20,15 +20,15 @@ from portal.labs.models import Membership, Role, User
 
 def intake_rules_of(lab_id: uuid.UUID) -> IntakeRules:
     """The lab's rules; the defaults, unsaved, where it has none of its own."""
-    found: IntakeRules | None = IntakeRules.objects.filter(lab_id=lab_id).first()
-    return found or IntakeRules(lab_id=lab_id)
+    rules: IntakeRules | None = IntakeRules.objects.filter(lab_id=lab_id).first()
+    return rules or IntakeRules(lab_id=lab_id)
 
 
 def known_words_of(item: Slide | Video) -> list[str]:
     """Texts that identify an item's patient where a picture shows one of their words."""
     sent = Upload.objects.filter(case_id=item.case_id, asset_id=item.asset_id)
     case, names = item.case, sent.values_list("filename", flat=True)
-    return [one for one in (case.accession, case.patient_key, item.name, *names) if one]
+    return [word for word in (case.accession, case.patient_key, item.name, *names) if word]
 
 
 def quarantine_list(*, user: User) -> QuerySet[Upload]:
@@ -40,10 +40,10 @@ def quarantine_list(*, user: User) -> QuerySet[Upload]:
 
 def redaction_of(item: Slide | Video) -> Redaction | None:
     """Boxes that are to be made black in an item's file; None if there are none to make."""
-    found: Redaction | None = Redaction.objects.filter(
+    redaction: Redaction | None = Redaction.objects.filter(
         upload__case_id=item.case_id, upload__asset_id=item.asset_id, applied_at=None
     ).first()
-    return found
+    return redaction
 
 
 def originals_list(*, user: User) -> QuerySet[Upload]:
@@ -73,10 +73,10 @@ def refused_list(*, user: User) -> QuerySet[Upload]:
 
 def _managed(user: User, state: UploadState) -> QuerySet[Upload]:
     managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
-    found: QuerySet[Upload] = Upload.objects.owned_by(user).filter(
+    uploads: QuerySet[Upload] = Upload.objects.owned_by(user).filter(
         state=state, lab_id__in=managed, case__isnull=False, case__trash_entry=None, is_part=False
     )
-    return found.order_by("-updated_at", "id")
+    return uploads.order_by("-updated_at", "id")
 
 
 def quarantine_get(*, user: User, upload_id: uuid.UUID) -> Upload:
@@ -109,9 +109,9 @@ def preview_of(upload: Upload, *, image: str = "", at: float = 0.0) -> Preview:
 
 
 def _one(rows: QuerySet[Upload], state: UploadState, user: User, upload_id: uuid.UUID) -> Upload:
-    found: Upload | None = rows.filter(pk=upload_id).first()
-    if found is not None:
-        return found
+    upload: Upload | None = rows.filter(pk=upload_id).first()
+    if upload is not None:
+        return upload
     hidden = Upload.objects.owned_by(user).filter(pk=upload_id, state=state).first()
     if hidden is not None:
         require_intake(user, hidden.lab_id)
@@ -135,5 +135,5 @@ def asset_received(lab_id: uuid.UUID, sha256: str) -> Asset | None:
         asset = before.asset if before else None
     if asset is None:
         return None
-    found = storage.the_store().stat(storage.asset_name(lab_id, asset.sha256))
-    return asset if found is not None and found.size_bytes == asset.size_bytes else None
+    stored = storage.the_store().stat(storage.asset_name(lab_id, asset.sha256))
+    return asset if stored is not None and stored.size_bytes == asset.size_bytes else None

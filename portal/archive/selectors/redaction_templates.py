@@ -29,9 +29,9 @@ def redaction_template_list(*, user: User) -> QuerySet[RedactionTemplate]:
         **same,
     )
     counted = held.order_by().values("lab_id").annotate(number=Count("pk")).values("number")
-    found: QuerySet[RedactionTemplate] = RedactionTemplate.objects.owned_by(user)
+    templates: QuerySet[RedactionTemplate] = RedactionTemplate.objects.owned_by(user)
     return (
-        found.filter(lab_id__in=managed)
+        templates.filter(lab_id__in=managed)
         .select_related("created_by")
         .annotate(held_count=Coalesce(Subquery(counted, output_field=IntegerField()), 0))
     )
@@ -39,11 +39,11 @@ def redaction_template_list(*, user: User) -> QuerySet[RedactionTemplate]:
 
 def redaction_template_get(*, user: User, template_id: uuid.UUID) -> RedactionTemplate:
     """A template; ``NotFoundError``, ``ForbiddenError`` for members who do not manage its lab."""
-    found: RedactionTemplate | None = (
+    template: RedactionTemplate | None = (
         redaction_template_list(user=user).filter(pk=template_id).first()
     )
-    if found is not None:
-        return found
+    if template is not None:
+        return template
     hidden = RedactionTemplate.objects.owned_by(user).filter(pk=template_id).first()
     if hidden is not None:
         require_intake(user, hidden.lab_id)
@@ -68,7 +68,7 @@ def template_of(upload: Upload) -> RedactionTemplate | None:
     if scope is None:
         return None
     same = {name: getattr(scope, name) for name in SCOPE_FIELDS}
-    found: RedactionTemplate | None = RedactionTemplate.objects.filter(
+    template: RedactionTemplate | None = RedactionTemplate.objects.filter(
         lab_id=upload.lab_id, **same
     ).first()
-    return found
+    return template

@@ -51,10 +51,10 @@ def vocabulary_list(
 
 def vocabulary_term_get(*, user: User, term_id: uuid.UUID) -> VocabularyTerm:
     """A term; ``NotFoundError`` if it is of none of the person's labs."""
-    found: VocabularyTerm | None = vocabulary_list(user=user).filter(pk=term_id).first()
-    if found is None:
+    term: VocabularyTerm | None = vocabulary_list(user=user).filter(pk=term_id).first()
+    if term is None:
         raise NotFoundError("No such term.")
-    return found
+    return term
 
 
 def words_coded(user: User, words: Mapping[str, list[str]]) -> dict[str, list[CaseWord]]:
@@ -74,11 +74,11 @@ def words_coded(user: User, words: Mapping[str, list[str]]) -> dict[str, list[Ca
 
 def words_of_vocabulary(user: User) -> dict[str, list[str]]:
     """All terms of the person's labs, by field. One query."""
-    found: dict[str, list[str]] = {}
+    terms_of_field: dict[str, list[str]] = {}
     terms = VocabularyTerm.objects.owned_by(user)
     for field, term in terms.values_list("field", "term"):
-        found.setdefault(field, []).append(term)
-    return found
+        terms_of_field.setdefault(field, []).append(term)
+    return terms_of_field
 
 
 def vocabulary_spelling(lab_id: uuid.UUID, words: Mapping[str, str]) -> dict[str, str]:
@@ -93,11 +93,11 @@ def vocabulary_spelling(lab_id: uuid.UUID, words: Mapping[str, str]) -> dict[str
     if not wanted:
         return {}
     rows = VocabularyTerm.objects.filter(wanted, lab_id=lab_id)
-    found: dict[str, dict[str, str]] = {}
+    spellings: dict[str, dict[str, str]] = {}
     for field, key, term in rows.values_list("field", "term_key", "term"):
-        found.setdefault(field, {})[key] = term
+        spellings.setdefault(field, {})[key] = term
     spelled = {}
-    for field, terms in found.items():
+    for field, terms in spellings.items():
         if (key := name_key(words[field])) in terms:
             spelled[field] = terms[key]
         elif len(terms) == 1:

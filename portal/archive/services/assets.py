@@ -116,10 +116,10 @@ def asset_restore(*, lab_id: uuid.UUID, sha256: str) -> bool:
     """Bring the bytes of a content back from the orphan folder; False if it holds none."""
     with transaction.atomic():
         asset_lock((lab_id, sha256))
-        found = orphan_find(lab_id, sha256)
-        if found:
-            orphan_restore(found[0])
-    return bool(found)
+        orphans = orphan_find(lab_id, sha256)
+        if orphans:
+            orphan_restore(orphans[0])
+    return bool(orphans)
 
 
 def orphan_purge(item: OrphanFile, *, lab_id: uuid.UUID, sha256: str) -> bool:

@@ -127,9 +127,9 @@ def cases_tag(
     with transaction.atomic():
         changed: list[Case] = []
         for case in cases_writable(user, ids, result, at_least=Role.ANNOTATOR):
-            kept = [tag for tag in case.tags if name_key(tag) not in removed]
+            remaining = [tag for tag in case.tags if name_key(tag) not in removed]
             try:
-                tags = tags_clean([*kept, *added])
+                tags = tags_clean([*remaining, *added])
             except InvalidInputError as error:
                 result.problems.append(problem_of(case, "too-many-tags", error.message))
                 continue
@@ -163,7 +163,7 @@ def cases_writable(
     )
     known = {case.pk: case for case in rows.order_by("pk")}
     labs = set(labs_with_role(user, at_least=at_least).values_list("pk", flat=True))
-    found: list[Case] = []
+    writable: list[Case] = []
     for pk in ids:
         case = known.get(pk)
         if case is None:
@@ -172,8 +172,8 @@ def cases_writable(
             detail = f"This takes the role of {at_least.label.lower()} in the lab of the case."
             result.problems.append(problem_of(case, "forbidden", detail))
         else:
-            found.append(case)
-    return found
+            writable.append(case)
+    return writable
 
 
 def problem_of(case: Case, code: str, detail: str) -> CaseProblem:

@@ -151,7 +151,7 @@ def _validate(case: Case) -> None:
 
 def tags_clean(tags: Iterable[str]) -> list[str]:
     """Trimmed, without duplicates (ignoring case), in the order given."""
-    found: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for tag in tags:
         text = name_clean(str(tag)).lstrip("# ")
         if len(text) > MAX_TAG_LENGTH:
@@ -160,10 +160,10 @@ def tags_clean(tags: Iterable[str]) -> list[str]:
                 f"{len(text)}."
             )
         if text:
-            found.setdefault(name_key(text), text)
-    if len(found) > MAX_TAGS:
-        raise InvalidInputError(f"tags: a case has at most {MAX_TAGS} tags; got {len(found)}.")
-    return list(found.values())
+            by_key.setdefault(name_key(text), text)
+    if len(by_key) > MAX_TAGS:
+        raise InvalidInputError(f"tags: a case has at most {MAX_TAGS} tags; got {len(by_key)}.")
+    return list(by_key.values())
 
 
 def search_text(case: Case) -> str:

@@ -37,16 +37,21 @@ def identity_adopt() -> None:
 def identity_problem() -> str:
     """Reason that the files do not belong to this database; empty if they do or name none."""
     try:
-        found = json.loads(storage.the_store().read(storage.IDENTITY))["database"]
+        database_id = json.loads(storage.the_store().read(storage.IDENTITY))["database"]
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"{storage.IDENTITY} of the storage cannot be read ({error})."
     row = StorageIdentity.objects.first()
     if row is None:
-        return f"The files in the storage belong to database {found}; this database is a new one."
-    if str(row.pk) != found:
-        return f"The files in the storage belong to database {found}; this is database {row.pk}."
+        return (
+            f"The files in the storage belong to database {database_id}; "
+            "this database is a new one."
+        )
+    if str(row.pk) != database_id:
+        return (
+            f"The files in the storage belong to database {database_id}; this is database {row.pk}."
+        )
     return ""
 
 

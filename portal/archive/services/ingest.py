@@ -29,7 +29,9 @@ from portal.archive.storage import files as storage
 from portal.core.events import event_emit
 
 
-def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_hash: str) -> Canvas:
+def slide_ready(
+    *, slide: Slide, folder: Path, inspected: SlideInspection, content_hash: str
+) -> Canvas:
     """Publish what was derived and show the slide on a canvas. Call inside ``effect()``.
 
     Emits ``slide.ready``.
@@ -39,41 +41,41 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
     """
     derived = storage.derived_folder(slide.pk)
     pixels = (
-        storage.relative(derived / found.pixels)
-        if found.pixels
+        storage.relative(derived / inspected.pixels)
+        if inspected.pixels
         else storage.asset_name(slide.lab_id, slide.asset.sha256)
     )
-    scaled = _scaled_by_hand(slide) if found.mpp_x is None else None
-    file_range = asdict(found.display_range) if found.display_range else None
+    scaled = _scaled_by_hand(slide) if inspected.mpp_x is None else None
+    file_range = asdict(inspected.display_range) if inspected.display_range else None
     canvas = _canvas(
         slide,
-        kind=CanvasKind.STILL if found.kind == "still" else CanvasKind.SLIDE,
-        modality=_modality(slide, found),
-        width_px=found.width_px,
-        height_px=found.height_px,
-        mpp_x=scaled.mpp_x if scaled else found.mpp_x,
-        mpp_y=scaled.mpp_y if scaled else found.mpp_y,
+        kind=CanvasKind.STILL if inspected.kind == "still" else CanvasKind.SLIDE,
+        modality=_modality(slide, inspected),
+        width_px=inspected.width_px,
+        height_px=inspected.height_px,
+        mpp_x=scaled.mpp_x if scaled else inspected.mpp_x,
+        mpp_y=scaled.mpp_y if scaled else inspected.mpp_y,
         is_scaled_by_hand=scaled is not None,
         file_display_range=file_range,
         display_range=_range_by_hand(slide) or file_range if file_range else None,
-        has_icc_profile=found.has_icc_profile,
-        levels=[asdict(level) for level in found.levels],
+        has_icc_profile=inspected.has_icc_profile,
+        levels=[asdict(level) for level in inspected.levels],
         content_hash=content_hash,
         pixels_path=pixels,
-        thumbnail_path=storage.relative(derived / found.thumbnail),
+        thumbnail_path=storage.relative(derived / inspected.thumbnail),
     )
     storage.folder_publish(folder, derived)
-    if found.stain and not slide.is_stain_by_hand:
-        slide.stain = stain_spelled(slide, found.stain[:STAIN_LONGEST])
-    slide.vendor = found.vendor
-    slide.objective_power = found.objective_power
-    slide.properties = found.properties
-    _item_ready(slide, canvas, warnings=found.warnings)
+    if inspected.stain and not slide.is_stain_by_hand:
+        slide.stain = stain_spelled(slide, inspected.stain[:STAIN_LONGEST])
+    slide.vendor = inspected.vendor
+    slide.objective_power = inspected.objective_power
+    slide.properties = inspected.properties
+    _item_ready(slide, canvas, warnings=inspected.warnings)
     return canvas
 
 
 def video_ready(
-    *, video: Video, folder: Path, found: VideoInspection, made: RenditionResult | None
+    *, video: Video, folder: Path, inspected: VideoInspection, made: RenditionResult | None
 ) -> Canvas:
     """Publish an inspected video, like ``slide_ready``; emits ``video.ready``.
 
@@ -84,31 +86,31 @@ def video_ready(
     """
     derived = storage.derived_folder(video.pk)
     pixels = (
-        storage.relative(derived / found.pixels)
-        if found.pixels
+        storage.relative(derived / inspected.pixels)
+        if inspected.pixels
         else storage.asset_name(video.lab_id, video.asset.sha256)
     )
     canvas = _canvas(
         video,
         kind=CanvasKind.VIDEO,
         modality=_modality_before(video) or Modality.ENDOSCOPY,
-        width_px=found.width_px,
-        height_px=found.height_px,
+        width_px=inspected.width_px,
+        height_px=inspected.height_px,
         levels=[],
         content_hash=video.asset.sha256,
         pixels_path=pixels,
-        thumbnail_path=storage.relative(derived / found.poster),
+        thumbnail_path=storage.relative(derived / inspected.poster),
     )
     storage.folder_publish(folder, derived)
-    video.codec, video.container = found.codec[:40], found.container[:80]
-    video.duration_s, video.fps = found.duration_s, found.fps
-    video.geometry = asdict(found.geometry)
-    video.frame_count, video.time_base_s = found.frame_count, found.time_base_s
-    video.frames_path = storage.relative(derived / found.frames)
+    video.codec, video.container = inspected.codec[:40], inspected.container[:80]
+    video.duration_s, video.fps = inspected.duration_s, inspected.fps
+    video.geometry = asdict(inspected.geometry)
+    video.frame_count, video.time_base_s = inspected.frame_count, inspected.time_base_s
+    video.frames_path = storage.relative(derived / inspected.frames)
     video.media_path = storage.relative(derived / made.rendition) if made else pixels
     # what the rendition took off every frame's time
-    video.media_offset_s = made.offset_pts * found.time_base_s if made else 0.0
-    _item_ready(video, canvas, warnings=found.warnings)
+    video.media_offset_s = made.offset_pts * inspected.time_base_s if made else 0.0
+    _item_ready(video, canvas, warnings=inspected.warnings)
     return canvas
 
 
@@ -138,12 +140,12 @@ def item_preparing(*, item: Slide | Video) -> None:
     )
 
 
-def _modality(slide: Slide, found: SlideInspection) -> str:
+def _modality(slide: Slide, inspected: SlideInspection) -> str:
     """Modality of the case for a still, if a person set it; else the one that was proposed."""
     if before := _modality_before(slide):
         return before
     case = Case.all_objects.filter(pk=slide.case_id, is_modality_by_hand=True).first()
-    return case.modality if case is not None and found.kind == "still" else found.modality
+    return case.modality if case is not None and inspected.kind == "still" else inspected.modality
 
 
 def _modality_before(item: Slide | Video) -> str | None:
@@ -155,8 +157,8 @@ def _modality_before(item: Slide | Video) -> str | None:
 def _scaled_by_hand(slide: Slide) -> Canvas | None:
     """The canvas of an imported slide whose pixel size somebody had set by hand."""
     rows = Canvas.objects.filter(pk=canvas_id_of(slide.pk), is_scaled_by_hand=True)
-    found: Canvas | None = rows.first()
-    return found
+    canvas: Canvas | None = rows.first()
+    return canvas
 
 
 def _range_by_hand(slide: Slide) -> JsonObject | None:

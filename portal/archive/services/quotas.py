@@ -27,8 +27,8 @@ def quota_set(*, lab: Lab, limit_bytes: int | None) -> None:
 
 def quota_limit_bytes(lab_id: uuid.UUID) -> int:
     """Most bytes of a lab's originals; 0 means no limit."""
-    own = LabQuota.objects.filter(lab_id=lab_id).values_list("limit_bytes", flat=True).first()
-    return int(settings.TESSERA_LAB_QUOTA_BYTES) if own is None else own
+    lab_limit = LabQuota.objects.filter(lab_id=lab_id).values_list("limit_bytes", flat=True).first()
+    return int(settings.TESSERA_LAB_QUOTA_BYTES) if lab_limit is None else lab_limit
 
 
 def quota_used_bytes(lab_id: uuid.UUID) -> int:

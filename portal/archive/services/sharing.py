@@ -174,15 +174,15 @@ def _lab_guessed(text: str, *, user: User, lab_id: uuid.UUID) -> Lab:
 
 
 def _lab_named(text: str) -> Lab:
-    found = list(Lab.objects.filter(Q(slug=text.strip()) | Q(name=text.strip()))[:2])
-    if not found:
+    labs = list(Lab.objects.filter(Q(slug=text.strip()) | Q(name=text.strip()))[:2])
+    if not labs:
         raise InvalidInputError(
             "with_lab: no lab has this name. Ask the people of the lab for its exact name.",
             code="unknown-lab",
         )
-    if len(found) > 1:
+    if len(labs) > 1:
         raise InvalidInputError("with_lab: several labs have this name. Enter the short name.")
-    return found[0]
+    return labs[0]
 
 
 def _locked(share: CaseShare) -> CaseShare:

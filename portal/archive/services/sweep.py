@@ -138,20 +138,20 @@ def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, s
         asset_name(lab_id, sha256)
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
     }
-    found = [file.name for file in files if file.name not in known and file.changed_s < before_s]
-    most = orphans_at_once(len(files))
-    if found and not known and not many_orphans:
+    unknown = [file.name for file in files if file.name not in known and file.changed_s < before_s]
+    max_orphans = orphans_at_once(len(files))
+    if unknown and not known and not many_orphans:
         return 0, (
             f"The database has no files at all, but the storage holds {len(files)}. Was the "
             "database emptied, or is it another one? Nothing was moved; --many-orphans moves them."
         )
-    if len(found) > most and not many_orphans:
+    if len(unknown) > max_orphans and not many_orphans:
         return 0, (
-            f"{len(found)} of {len(files)} originals have no row in the database; at most {most} "
-            "are moved at a time. Was an older database restored? Nothing was moved. Check first; "
-            "--many-orphans then moves them to the orphan folder."
+            f"{len(unknown)} of {len(files)} originals have no row in the database; at most "
+            f"{max_orphans} are moved at a time. Was an older database restored? Nothing was "
+            "moved. Check first; --many-orphans then moves them to the orphan folder."
         )
-    return sum(dry_run or _orphan(name) for name in found), ""
+    return sum(dry_run or _orphan(name) for name in unknown), ""
 
 
 def orphans_at_once(files: int) -> int:

@@ -45,23 +45,23 @@ def trash_put(*, item: Case | CaseItem, user: User | None) -> TrashEntry:
     if user is not None:
         require_edit(user, item.lab_id)
     with transaction.atomic():
-        found = type(item).objects.select_for_update().filter(pk=item.pk).first()
-        if found is None:
+        locked = type(item).objects.select_for_update().filter(pk=item.pk).first()
+        if locked is None:
             raise NotFoundError(f"{item} has already been deleted.")
         entry = TrashEntry.objects.create(
-            lab_id=found.lab_id,
-            kind=str(found._meta.model_name),
-            target_id=found.pk,
-            name=str(found) if isinstance(found, Case) else found.name,
-            case_id=found.pk if isinstance(found, Case) else _case_of(found),
+            lab_id=locked.lab_id,
+            kind=str(locked._meta.model_name),
+            target_id=locked.pk,
+            name=str(locked) if isinstance(locked, Case) else locked.name,
+            case_id=locked.pk if isinstance(locked, Case) else _case_of(locked),
             deleted_by=user,
         )
-        type(item).objects.filter(pk=found.pk).update(trash_entry=entry)
-        if isinstance(found, Case):
+        type(item).objects.filter(pk=locked.pk).update(trash_entry=entry)
+        if isinstance(locked, Case):
             for model in (Slide, Video, Canvas):
-                model.objects.filter(case=found).update(trash_entry=entry)
+                model.objects.filter(case=locked).update(trash_entry=entry)
         else:
-            Canvas.objects.filter(pk__in=[found.canvas_id]).update(trash_entry=entry)
+            Canvas.objects.filter(pk__in=[locked.canvas_id]).update(trash_entry=entry)
         _tell(ArchiveEvent.TRASH_PUT, entry, user)
     return entry
 
@@ -192,10 +192,10 @@ def _case_of(item: CaseItem) -> uuid.UUID:
 
 
 def _locked(entry: TrashEntry) -> TrashEntry:
-    found = TrashEntry.objects.select_for_update().filter(pk=entry.pk).first()
-    if found is None:
+    locked = TrashEntry.objects.select_for_update().filter(pk=entry.pk).first()
+    if locked is None:
         raise NotFoundError(f"{entry.name} is no longer in the trash.")
-    return found
+    return locked
 
 
 def _tell(name: str, entry: TrashEntry, user: User | None, **more: list[str]) -> None:

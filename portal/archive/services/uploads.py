@@ -149,10 +149,10 @@ def content_kind(
             details={"filename": shown},
         )
     if kind not in only:
-        found = {"slide": "a slide", "still": "an image", "video": "a video"}[kind]
+        kind_name = {"slide": "a slide", "still": "an image", "video": "a video"}[kind]
         wanted = "a video" if only == ("video",) else "a slide or an image"
         raise InvalidInputError(
-            f"{shown} was not stored: the file is {found}; expected {wanted}.",
+            f"{shown} was not stored: the file is {kind_name}; expected {wanted}.",
             code="unexpected-kind",
             details={"filename": shown, "kind": kind},
         )

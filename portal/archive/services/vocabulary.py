@@ -84,7 +84,8 @@ def vocabulary_import(
     with transaction.atomic():
         Lab.objects.select_for_update().get(pk=lab.pk)  # one import at a time
         known = {
-            (one.field, one.term_key): one for one in VocabularyTerm.objects.filter(lab_id=lab.pk)
+            (term.field, term.term_key): term
+            for term in VocabularyTerm.objects.filter(lab_id=lab.pk)
         }
         added = [
             VocabularyTerm(lab=lab, field=row.field, term=row.term, code=row.code or "")

@@ -64,11 +64,11 @@ class _Look:
     """State of a file or set at one scan; it is complete if the state stays the same for a while.
 
     Attributes:
-        found: The set; None for a single file.
+        file_set: The set; None for a single file.
         state: Name, size and modification time of each file; a rename keeps size and time.
     """
 
-    found: FoundSet | None
+    file_set: FoundSet | None
     state: tuple[tuple[Path, int, int], ...]
     since: float
 
@@ -79,10 +79,10 @@ class FolderWatch:
     def __init__(self, folder: Path, *, lab: Lab, user: User, settle_s: float) -> None:
         """``settle_s``: how long a file must stay unchanged before it counts as whole."""
         self.folder, self.lab, self.user, self.settle_s = folder, lab, user, settle_s
-        self._seen: dict[Path, _Look] = {}
+        self._looks: dict[Path, _Look] = {}
 
     def look(self, now_s: float) -> Iterator[Taken]:
-        """Receive what is whole by now, one file after the other.
+        """Receive the files and sets that no longer change, one after the other.
 
         Args:
             now_s: of a clock that only goes forward.
@@ -90,22 +90,24 @@ class FolderWatch:
             OSError: the folder cannot be read or written.
             ForbiddenError: the person may not write in this lab any more.
         """
-        seen: dict[Path, _Look] = {}
-        for path, found in self._units():
-            files = found.files if found else (path,)
+        looks: dict[Path, _Look] = {}
+        for path, file_set in self._units():
+            files = file_set.files if file_set else (path,)
             try:
-                about = [(file, file.stat()) for file in files]
+                statuses = [(file, file.stat()) for file in files]
             except FileNotFoundError:
                 continue  # taken away or renamed since it was listed
-            state = tuple((file, one.st_size, one.st_mtime_ns) for file, one in about)
-            last = self._seen.get(path)
+            state = tuple((file, stat.st_size, stat.st_mtime_ns) for file, stat in statuses)
+            last = self._looks.get(path)
             if last is None or last.state != state:
-                last = _Look(found, state, now_s)
-            seen[path] = last
-        self._seen = seen
-        whole = {path: one for path, one in seen.items() if now_s - one.since >= self.settle_s}
-        for path, one in whole.items():
-            yield self._take(path, one.found)
+                last = _Look(file_set, state, now_s)
+            looks[path] = last
+        self._looks = looks
+        settled = {
+            path: look for path, look in looks.items() if now_s - look.since >= self.settle_s
+        }
+        for path, look in settled.items():
+            yield self._take(path, look.file_set)
 
     def stray(self) -> list[str]:
         """Names of files that lie in no folder of a case: nobody knows whose they are."""
@@ -119,29 +121,29 @@ class FolderWatch:
             with suppress(FileNotFoundError):  # renamed since it was listed: seen at the next look
                 yield from list(_units_of(case))
 
-    def _take(self, path: Path, found: FoundSet | None) -> Taken:
+    def _take(self, path: Path, file_set: FoundSet | None) -> Taken:
         shown = path.relative_to(self.folder)
-        if found is not None and found.missing:
-            return Taken(shown, WatchOutcome.LATER, found.missing)
+        if file_set is not None and file_set.missing:
+            return Taken(shown, WatchOutcome.LATER, file_set.missing)
         try:
-            is_new = self._receive(path, found, self._case(shown.parts[0]))
+            is_new = self._receive(path, file_set, self._case(shown.parts[0]))
         except _PASSING as error:
             return Taken(shown, WatchOutcome.LATER, error.message)
         except PortalError as error:
             if error.status == 403:
                 raise
-            self._away(path, found, REFUSED, error.message)
+            self._away(path, file_set, REFUSED, error.message)
             return Taken(shown, WatchOutcome.REFUSED, error.message)
         except OSError as error:
             if isinstance(error, FileNotFoundError) or is_disk_full(error):
                 return Taken(shown, WatchOutcome.LATER, str(error))
             raise
-        self._away(path, found, RECEIVED)
+        self._away(path, file_set, RECEIVED)
         return Taken(shown, WatchOutcome.RECEIVED if is_new else WatchOutcome.KNOWN)
 
-    def _receive(self, path: Path, found: FoundSet | None, case: Case) -> bool:
-        if found is not None:
-            packed = cast(BinaryIO, _Packed(found))
+    def _receive(self, path: Path, file_set: FoundSet | None, case: Case) -> bool:
+        if file_set is not None:
+            packed = cast(BinaryIO, _Packed(file_set))
             name = f"{path.name if path.is_dir() else path.stem}.zip"
             return item_receive(case=case, file=packed, filename=name, user=self.user).is_new
         with path.open("rb") as file:
@@ -149,49 +151,49 @@ class FolderWatch:
 
     def _case(self, accession: str) -> Case:
         """The lab's case; made where it has none, or none but one in the trash."""
-        own = Case.objects.owned_by(self.user).filter(lab=self.lab, accession=accession)
-        found = own.first()
-        if found is not None:
-            return found
+        cases = Case.objects.owned_by(self.user).filter(lab=self.lab, accession=accession)
+        case = cases.first()
+        if case is not None:
+            return case
         try:
             return case_create(lab=self.lab, user=self.user, accession=accession)
         except ConflictError:
-            return own.get()  # created by another process
+            return cases.get()  # created by another process
 
-    def _away(self, path: Path, found: FoundSet | None, where: str, reason: str = "") -> None:
+    def _away(self, path: Path, file_set: FoundSet | None, where: str, reason: str = "") -> None:
         """Move a file or a set to ``where``, under a free name."""
         shown = path.relative_to(self.folder)
         case, target = self.folder / shown.parts[0], self.folder / where / shown
-        if found is None:
+        if file_set is None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target = _free(target)
             path.rename(target)
         else:
             root = self.folder / where / case.name
             number = 1
-            while any((root / file.relative_to(case)).exists() for file in found.files):
+            while any((root / file.relative_to(case)).exists() for file in file_set.files):
                 number += 1  # a folder of its own: its files name each other
                 root = root.with_name(f"{case.name}-{number}")
-            for file in found.files:
+            for file in file_set.files:
                 moved = root / file.relative_to(case)
                 moved.parent.mkdir(parents=True, exist_ok=True)
                 file.rename(moved)
-            _remove_empty(case, found)
+            _remove_empty(case, file_set)
             target = root / path.relative_to(case)
         if reason:
             target.with_name(f"{target.name}.reason.txt").write_text(f"{reason}\n")
-        self._seen.pop(path, None)
+        self._looks.pop(path, None)
 
 
 def _units_of(case: Path) -> Iterator[tuple[Path, FoundSet | None]]:
     sets = sets_in(case)
-    for found in sets:
-        folders = {file.parent for file in found.files}
+    for file_set in sets:
+        folders = {file.parent for file in file_set.files}
         if not any(
             file.suffix.lower() in UNFINISHED for folder in folders for file in folder.iterdir()
         ):
-            yield found.main, found
-    taken = {file for found in sets for file in found.files}
+            yield file_set.main, file_set
+    taken = {file for file_set in sets for file in file_set.files}
     for path in natural_sort(case.iterdir()):
         if path not in taken and _is_file(path):
             yield path, None
@@ -209,18 +211,18 @@ def _free(target: Path) -> Path:
 class _Packed:
     """A set read as the archive that it becomes."""
 
-    def __init__(self, found: FoundSet) -> None:
-        self._parts = found.packed()
+    def __init__(self, file_set: FoundSet) -> None:
+        self._parts = file_set.packed()
 
     def read(self, _size: int = -1) -> bytes:
         """The next piece, of whatever length; b"" at the end."""
         return next((part for part in self._parts if part), b"")
 
 
-def _remove_empty(case: Path, found: FoundSet) -> None:
+def _remove_empty(case: Path, file_set: FoundSet) -> None:
     """The folders that a set leaves behind, the deepest first; never that of the case."""
-    folders = {above for file in found.files for above in file.parents if case in above.parents}
-    for folder in sorted(folders, key=lambda one: len(one.parts), reverse=True):
+    folders = {above for file in file_set.files for above in file.parents if case in above.parents}
+    for folder in sorted(folders, key=lambda folder_path: len(folder_path.parts), reverse=True):
         with suppress(OSError):  # something else is in it
             folder.rmdir()
 

@@ -46,8 +46,8 @@ class Fetched:
         """
         path = self._folder / name
         with full_disk_refused(), self._locked(path) as part:
-            if found := self.find(name):
-                return found
+            if cached := self.find(name):
+                return cached
             self._reserve(part, size_bytes, keep=path)
             fetch(part)
             part.flush()
@@ -76,8 +76,8 @@ class Fetched:
         """
         path = self._folder / name
         was_there = path.exists()
-        for one in (_part(path), path):
-            one.unlink(missing_ok=True)
+        for file in (_part(path), path):
+            file.unlink(missing_ok=True)
         return was_there
 
     def names(self) -> list[str]:

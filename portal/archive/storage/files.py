@@ -47,8 +47,8 @@ def store_at(folder: Path, bucket: S3Settings | None) -> Store:
 
 def s3_settings() -> S3Settings | None:
     """The bucket of originals, as configured; None where they lie in a folder."""
-    found: dict[str, Any] | None = settings.TESSERA_S3
-    return S3Settings(**found) if found else None
+    values: dict[str, Any] | None = settings.TESSERA_S3
+    return S3Settings(**values) if values else None
 
 
 @cache

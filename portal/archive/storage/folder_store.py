@@ -59,8 +59,8 @@ class FolderStore:
 
     def files(self, folder: str) -> Iterator[Stored]:
         """Files of a folder, without those deleted during the walk."""
-        found = os.walk(self._root / folder)  # passes over a folder that is gone
-        for path in sorted(Path(at, name) for at, _, names in found for name in names):
+        walked = os.walk(self._root / folder)  # passes over a folder that is gone
+        for path in sorted(Path(at, name) for at, _, names in walked for name in names):
             stored = self.stat(path.relative_to(self._root).as_posix())
             if stored is not None:
                 yield stored

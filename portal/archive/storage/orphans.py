@@ -53,11 +53,11 @@ def orphan_list() -> Iterator[OrphanFile]:
 def orphan_find(lab_id: uuid.UUID, sha256: str) -> list[OrphanFile]:
     """Orphaned copies of an asset, the newest first."""
     home = asset_name(lab_id, sha256)
-    found = []
+    orphans = []
     for day, folder in reversed(_days()):
         if stored := the_store().stat(f"{folder}/{home}"):
-            found.append(OrphanFile(stored.name, day, home, stored.size_bytes))
-    return found
+            orphans.append(OrphanFile(stored.name, day, home, stored.size_bytes))
+    return orphans
 
 
 def orphan_restore(item: OrphanFile) -> None:
@@ -82,10 +82,10 @@ def orphans_expire(*, days: float, dry_run: bool = False) -> int:
 
 
 def _days() -> list[tuple[date, str]]:
-    found = []
+    days = []
     for name in the_store().folders(ORPHANS):
         try:
-            found.append((date.fromisoformat(name), f"{ORPHANS}/{name}"))
+            days.append((date.fromisoformat(name), f"{ORPHANS}/{name}"))
         except ValueError:
             continue  # not made by us
-    return sorted(found)
+    return sorted(days)

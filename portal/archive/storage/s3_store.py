@@ -82,8 +82,8 @@ class S3Store:
     def send(self, received: Path, name: str) -> None:
         """In parts, several at once, each with a checksum."""
         size_bytes = received.stat().st_size
-        found = self.stat(name)
-        if found is None or found.size_bytes != size_bytes:
+        stored = self.stat(name)
+        if stored is None or stored.size_bytes != size_bytes:
             with self._asking(name):
                 self._client.upload_file(str(received), self._bucket, name)
 
@@ -105,8 +105,8 @@ class S3Store:
 
     def local(self, name: str) -> Path:
         """The local copy, fetched where there is none."""
-        if found := self._copies.find(name):
-            return found
+        if cached := self._copies.find(name):
+            return cached
         stored = self.stat(name)
         if stored is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -116,10 +116,10 @@ class S3Store:
         """State of the object in the bucket, whether there is a copy or not."""
         try:
             with self._asking(name):
-                found = self._client.head_object(Bucket=self._bucket, Key=name)
+                head = self._client.head_object(Bucket=self._bucket, Key=name)
         except FileNotFoundError:
             return None
-        return _stored(name, found["ContentLength"], found["LastModified"])
+        return _stored(name, head["ContentLength"], head["LastModified"])
 
     def files(self, folder: str) -> Iterator[Stored]:
         """Yield the objects of a folder, listed in pages of 1,000."""
@@ -130,8 +130,8 @@ class S3Store:
     def folders(self, folder: str) -> list[str]:
         """By the common prefixes."""
         pages = self._pages(Prefix=f"{folder}/", Delimiter="/")
-        found = [one["Prefix"] for page in pages for one in page.get("CommonPrefixes", ())]
-        return sorted(prefix.rstrip("/").rsplit("/", 1)[-1] for prefix in found)
+        prefixes = [entry["Prefix"] for page in pages for entry in page.get("CommonPrefixes", ())]
+        return sorted(prefix.rstrip("/").rsplit("/", 1)[-1] for prefix in prefixes)
 
     def move(self, name: str, target: str) -> None:
         """The storage copies by itself; a failure in between leaves both."""
@@ -235,7 +235,7 @@ class S3Store:
         pages = self._client.get_paginator("list_multipart_uploads")
         with self._asking(prefix):
             try:
-                found = [
+                uploads = [
                     upload
                     for page in pages.paginate(Bucket=self._bucket, Prefix=prefix)
                     for upload in page.get("Uploads", ())
@@ -244,14 +244,14 @@ class S3Store:
                 if error.response.get("Error", {}).get("Code") in _NOT_OFFERED:
                     return
                 raise
-            for one in found:
-                if begun_before is None or one["Initiated"] < begun_before:
+            for entry in uploads:
+                if begun_before is None or entry["Initiated"] < begun_before:
                     with (
                         suppress(FileNotFoundError),
-                        self._asking(one["Key"]),
+                        self._asking(entry["Key"]),
                     ):  # it ended in the meantime
                         self._client.abort_multipart_upload(
-                            Bucket=self._bucket, Key=one["Key"], UploadId=one["UploadId"]
+                            Bucket=self._bucket, Key=entry["Key"], UploadId=entry["UploadId"]
                         )
 
     @contextmanager

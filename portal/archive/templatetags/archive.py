@@ -32,8 +32,8 @@ def state_pill(state: str) -> str:
 @register.filter
 def clock(seconds: float) -> str:
     """``1:04`` or ``1:02:07``."""
-    whole = round(seconds)
-    hours, rest = divmod(whole, 3600)
+    rounded = round(seconds)
+    hours, rest = divmod(rounded, 3600)
     minutes, last = divmod(rest, 60)
     return f"{hours}:{minutes:02d}:{last:02d}" if hours else f"{minutes}:{last:02d}"
 

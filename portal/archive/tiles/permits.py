@@ -76,18 +76,18 @@ class Permits:
         with self._lock:
             running = self._running.get(key)
             if running is None:
-                own = self._running[key] = Future()
+                future = self._running[key] = Future()
         if running is not None:
             return running.result()
         try:
-            own.set_result(self.renewed(canvas, credential))
+            future.set_result(self.renewed(canvas, credential))
         except BaseException as error:
-            own.set_exception(error)
+            future.set_exception(error)
             raise
         finally:
             with self._lock:
                 del self._running[key]
-        return own.result()
+        return future.result()
 
     def renewed(self, canvas: str, credential: Credential) -> Permit:
         """Look the permission up now, and remember it."""
@@ -121,8 +121,8 @@ def _look_up(canvas: str, credential: Credential) -> Permit:
     if user is None:
         return Permit(None, status=403, text="Sign in to see this tile.")
     try:
-        found = canvas_get(user=user, canvas_id=uuid.UUID(canvas))
-        return Permit(plane_of(found))
+        canvas_row = canvas_get(user=user, canvas_id=uuid.UUID(canvas))
+        return Permit(plane_of(canvas_row))
     except (ValueError, NotFoundError):
         text = "There is no such canvas, or you may not see it."
         return Permit(None, status=404, text=text)
@@ -136,11 +136,13 @@ def user_of_credential(credential: Credential) -> User | None:
     if credential.authorization:
         request.META["HTTP_AUTHORIZATION"] = credential.authorization
         try:
-            found = ApiTokenAuthentication().authenticate(Request(request))
+            authenticated = ApiTokenAuthentication().authenticate(Request(request))
         except AuthenticationFailed:
             return None
-        may_look = found is not None and found[1].allows(TokenArea.CASES, writes=False)
-        return found[0] if found and may_look else None
+        may_look = authenticated is not None and authenticated[1].allows(
+            TokenArea.CASES, writes=False
+        )
+        return authenticated[0] if authenticated and may_look else None
     return _session_user(request, credential.cookie)
 
 

@@ -67,13 +67,13 @@ class ReadRegion(NamedTuple):
 
 def scale_factors(canvas: Canvas) -> dict[tuple[int, int], list[int]]:
     """The whole factors at which tiles of a canvas can be requested, by their (width, height)."""
-    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    by_tile_size: dict[tuple[int, int], list[int]] = defaultdict(list)
     for level in canvas.levels:
         factor = _factor(level)
-        known = [one for factors in found.values() for one in factors]
+        known = [factor_used for factors in by_tile_size.values() for factor_used in factors]
         if factor is not None and factor not in known:
-            found[level["tile_width_px"], level["tile_height_px"]].append(factor)
-    return dict(found)
+            by_tile_size[level["tile_width_px"], level["tile_height_px"]].append(factor)
+    return dict(by_tile_size)
 
 
 def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> ReadRegion:
@@ -160,8 +160,8 @@ def _tile_of(canvas: Canvas, box: Box, out: tuple[int, int]) -> TileRef | None:
             continue
         width = min(across, canvas.width_px - box.left)
         height = min(down, canvas.height_px - box.top)
-        whole = (-(-width // factor), -(-height // factor))
-        if (box.width, box.height, *out) == (width, height, *whole):
+        level_size = (-(-width // factor), -(-height // factor))
+        if (box.width, box.height, *out) == (width, height, *level_size):
             tile = TileRef(z, box.left // across, box.top // down)
             if tile.x * level["tile_width_px"] < level["width_px"] and (
                 tile.y * level["tile_height_px"] < level["height_px"]
@@ -179,8 +179,8 @@ def _cut(data: bytes, level: dict[str, int], tile: TileRef, out: tuple[int, int]
     left = (level["width_px"] - tile.x * size[0], level["height_px"] - tile.y * size[1])
     with Image.open(io.BytesIO(data)) as image:
         profile = image.info.get("icc_profile")
-        seen = (min(out[0], left[0]), min(out[1], left[1]))
-        cut = image.convert("RGB").crop((0, 0, *seen))
-    if seen != out:  # a level whose size was rounded down has a pixel less than IIIF counts
+        visible_size = (min(out[0], left[0]), min(out[1], left[1]))
+        cut = image.convert("RGB").crop((0, 0, *visible_size))
+    if visible_size != out:  # a level whose size was rounded down has a pixel less than IIIF counts
         cut = cut.resize(out, Image.Resampling.BILINEAR)
     return ReadRegion(None, np.asarray(cut), profile)

@@ -74,11 +74,11 @@ class TileServer:
         if permit is None or permit.plane is None:
             return None
         with self._lock:
-            found = self._answers.get(canvas + tail)
-        if found is None:
+            answer = self._answers.get(canvas + tail)
+        if answer is None:
             return None
         TILES_FROM_MEMORY.inc()
-        return _conditional(found, request.if_none_match)
+        return _conditional(answer, request.if_none_match)
 
     def answer(self, request: TileRequest) -> ReadyAnswer:
         """Status line, headers and body of a request below ``/tiles/``."""

@@ -69,12 +69,12 @@ def case_table(request: HttpRequest, *, user: User, per_page: int) -> CaseTable:
     """The rows and headings that the query string asks for."""
     lab = lab_current(user, chosen=lab_chosen_by(request))
     cases = case_list(user=user)
-    found = CaseFilter(request.GET, queryset=cases.filter(lab=lab) if lab else cases)
-    paginator = Paginator(with_thumbnails(found.qs).defer("notes", "search_text"), per_page)
+    case_filter = CaseFilter(request.GET, queryset=cases.filter(lab=lab) if lab else cases)
+    paginator = Paginator(with_thumbnails(case_filter.qs).defer("notes", "search_text"), per_page)
     page = paginator.get_page(request.GET.get("page"))
     memberships = memberships_of(user)
     managed = [membership.lab for membership in memberships if membership.role == Role.MANAGER]
-    shown = [one for one in managed if lab in (None, one)]
+    shown = [lab_choice for lab_choice in managed if lab in (None, lab_choice)]
     return {
         "lab": lab,
         "page_obj": page,

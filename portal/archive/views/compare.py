@@ -51,8 +51,8 @@ def compare_choices(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
     user = user_of(request)
     canvas = canvas_get(user=user, canvas_id=canvas_id)
     text = request.GET.get("q", "").strip()[:200]
-    found = canvases_to_compare(user=user, canvas=canvas, text=text)
-    context = {"choices": found[:CHOICES], "text": text, "limit": CHOICES}
+    canvases = canvases_to_compare(user=user, canvas=canvas, text=text)
+    context = {"choices": canvases[:CHOICES], "text": text, "limit": CHOICES}
     return render(request, "archive/_compare_choices.html", context)
 
 

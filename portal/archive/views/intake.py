@@ -255,7 +255,7 @@ def _lines(sent: QueryDict, name: str, present: list[str]) -> list[str]:
 def _boxes(sent: str) -> list[PictureBox]:
     """Boxes of a form, as JSON; ``InvalidInputError`` if they are none."""
     try:
-        return [PictureBox(*(float(one[name]) for name in BOX_FIELDS)) for one in loads(sent)]
+        return [PictureBox(*(float(box[name]) for name in BOX_FIELDS)) for box in loads(sent)]
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInputError("boxes: draw a box on the picture.") from error
 

@@ -85,8 +85,8 @@ def _page(request: HttpRequest, lab: Lab, *, status: int = 200, **context: objec
     user = user_of(request)
     field, text = request.GET.get("field", ""), request.GET.get("q", "").strip()
     terms = vocabulary_list(user=user, lab_id=lab.pk)
-    found = vocabulary_list(user=user, lab_id=lab.pk, field=field, text=text)
-    page = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
+    matching = vocabulary_list(user=user, lab_id=lab.pk, field=field, text=text)
+    page = Paginator(matching, PER_PAGE).get_page(request.GET.get("page"))
     counts = {value: terms.filter(field=value).count() for value in VocabularyField.values}
     context |= {
         "lab": lab,
@@ -125,7 +125,7 @@ def _received(request: HttpRequest) -> tuple[bytes, bool]:
 
 def _ids(sent: QueryDict) -> list[uuid.UUID]:
     try:
-        return [uuid.UUID(one) for one in sent.getlist("term")]
+        return [uuid.UUID(text) for text in sent.getlist("term")]
     except ValueError as error:
         raise InvalidInputError("term: not an id of a term.") from error
 

@@ -105,10 +105,10 @@ def _program(name: str) -> str:
             code="backup-program-missing",
         )
     version = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-    found = re.search(r"\(PostgreSQL\) (\d+)", version)
-    if found is None or int(found[1]) < server:
+    match = re.search(r"\(PostgreSQL\) (\d+)", version)
+    if match is None or int(match[1]) < server:
         raise ConflictError(
-            f"{path} is of version {found[1] if found else 'unknown'}, but the server is PostgreSQL"
+            f"{path} is of version {match[1] if match else 'unknown'}, but the server is PostgreSQL"
             f" {server}. Put the client programs of version {server} on PATH.",
             code="backup-program-old",
         )

@@ -20,9 +20,11 @@ def dump(path: Path) -> Iterator[Any]:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM INTO %s", [str(path)])  # unlike the API, without deleted rows
     with closing(sqlite3.connect(path)) as copy:
-        found = copy.execute("PRAGMA quick_check").fetchall()
-        if found != [("ok",)]:
-            raise ConflictError(f"The database is damaged: {found[0][0]}", code="database-damaged")
+        problems = copy.execute("PRAGMA quick_check").fetchall()
+        if problems != [("ok",)]:
+            raise ConflictError(
+                f"The database is damaged: {problems[0][0]}", code="database-damaged"
+            )
         yield lambda query: copy.execute(query).fetchall()
 
 
@@ -39,8 +41,8 @@ def load(path: Path) -> None:
 
 def _connection() -> sqlite3.Connection:
     connection.ensure_connection()
-    found: sqlite3.Connection = connection.connection
-    return found
+    opened: sqlite3.Connection = connection.connection
+    return opened
 
 
 def _require_unlocked(status: int, _remaining: int, _total: int) -> None:

@@ -130,11 +130,11 @@ def _generation_write(
                 migrations = query("SELECT app, name FROM django_migrations ORDER BY app, name")
             wanted = [*originals, *other_files()]
             files: dict[str, StoredFile] = {}
-            for done, one in enumerate(wanted, start=1):
-                if (file := _file_store(repository, one, known, new)) is not None:
-                    files[one.path] = known[one.path] = file
+            for done, file_wanted in enumerate(wanted, start=1):
+                if (file := _file_store(repository, file_wanted, known, new)) is not None:
+                    files[file_wanted.path] = known[file_wanted.path] = file
                 progress(done, len(wanted), "files")
-            missing = ({one.path for one in wanted} | named) - files.keys()
+            missing = ({file_wanted.path for file_wanted in wanted} | named) - files.keys()
             if not missing:
                 break
         lines = (json.dumps(asdict(file)) + "\n" for file in files.values())

@@ -184,9 +184,9 @@ def _files_move(
     originals = list(_originals()) if is_new_store else []
     others = list(_others()) if is_new_folder else []
     total, size_bytes = len(originals) + len(others), 0
-    for done, one in enumerate(originals, start=1):
-        _original_move(target, store, one.name)
-        size_bytes += one.size_bytes
+    for done, original in enumerate(originals, start=1):
+        _original_move(target, store, original.name)
+        size_bytes += original.size_bytes
         progress(done, total, "originals")
     for done, name in enumerate(others, start=1):
         _file_move(root() / name, target.folder / name)
@@ -243,12 +243,12 @@ def _others() -> Iterator[str]:
 
 def _file_move(path: Path, copy: Path) -> None:
     """Copy a file unless its copy has the same size and time; compare their bytes."""
-    found, there = path.stat(), copy.stat() if copy.is_file() else None
-    if there is None or (there.st_size, there.st_mtime_ns) != (found.st_size, found.st_mtime_ns):
+    source, there = path.stat(), copy.stat() if copy.is_file() else None
+    if there is None or (there.st_size, there.st_mtime_ns) != (source.st_size, source.st_mtime_ns):
         copy.parent.mkdir(parents=True, exist_ok=True)
         with replacing(copy) as temporary:
             shutil.copyfile(path, temporary)
-            os.utime(temporary, ns=(found.st_atime_ns, found.st_mtime_ns))
+            os.utime(temporary, ns=(source.st_atime_ns, source.st_mtime_ns))
     if file_sha256(copy) != file_sha256(path):
         copy.unlink()
         raise ConflictError(f"The copy of {path} differs from it. Run the move again.")
@@ -311,8 +311,8 @@ def _rows_move(progress: Progress) -> tuple[int, int]:
 
 def _models() -> list[type[models.Model]]:
     """Models of all tables. Their order is free: foreign keys are checked at the commit."""
-    found = apps.get_models(include_auto_created=True)
-    return [model for model in found if model._meta.managed and not model._meta.proxy]
+    all_models = apps.get_models(include_auto_created=True)
+    return [model for model in all_models if model._meta.managed and not model._meta.proxy]
 
 
 def _copy(model: type[models.Model]) -> tuple[int, int]:
@@ -354,9 +354,9 @@ def _row_digest(row: models.Model) -> int:
 def _plain(value: Any) -> Any:
     """Value as JSON that is equal for both databases, which write numbers differently."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, bytes | memoryview):

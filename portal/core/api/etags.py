@@ -191,8 +191,8 @@ def edited_by_page(request: HttpRequest, row: BaseModel) -> Iterator[None]:
         StaleVersionError: The row was changed since; nothing was written.
     """
     with transaction.atomic():
-        if seen := request.POST.get("seen"):
-            _require_one_of({seen}, row)
+        if shown_etag := request.POST.get("seen"):
+            _require_one_of({shown_etag}, row)
         yield
 
 
@@ -216,8 +216,10 @@ def present(row: BaseModel, *, is_locked: bool = False) -> BaseModel:
     rows: Any = type(row)._base_manager
     rows = rows.select_for_update() if is_locked else rows.all()
     lab_id = _lab_of(row)
-    found = rows.filter(lab_id=lab_id) if row._state.adding and lab_id else rows.filter(pk=row.pk)
-    return found.first() or row
+    matching = (
+        rows.filter(lab_id=lab_id) if row._state.adding and lab_id else rows.filter(pk=row.pk)
+    )
+    return matching.first() or row
 
 
 def _lab_of(row: BaseModel) -> Any:
@@ -235,10 +237,10 @@ def _tagged(
         answer["ETag"] = tag_of(answer.content, edit_tag=edit_tag)
     if request.method not in _READS:
         return None
-    found = get_conditional_response(request, etag=answer["ETag"], response=answer)
-    if found is None or found is answer:
+    conditional = get_conditional_response(request, etag=answer["ETag"], response=answer)
+    if conditional is None or conditional is answer:
         return None
     for name, value in answer.items():
         if name != "Content-Type":
-            found.setdefault(name, value)
-    return found
+            conditional.setdefault(name, value)
+    return conditional

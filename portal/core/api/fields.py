@@ -69,8 +69,10 @@ class SparseFields:
 def response_fields_of(declared: Any, *, is_list: bool) -> ResponseFields | None:
     """Response declared by ``extend_schema`` or the view's serializer; None if it is not JSON."""
     if isinstance(declared, dict):
-        found = (one for code, one in declared.items() if code in (200, "200", (200, _JSON)))
-        declared = next(found, None)
+        successes = (
+            response for code, response in declared.items() if code in (200, "200", (200, _JSON))
+        )
+        declared = next(successes, None)
     declared = declared.response if isinstance(declared, OpenApiResponse) else declared
     if isinstance(declared, type) and issubclass(declared, BaseSerializer):
         declared = declared()
@@ -124,7 +126,7 @@ def _wanted(text: str, known: frozenset[str]) -> frozenset[str]:
 def _sparse(data: Any, wanted: frozenset[str], *, is_list: bool) -> Any:
     """Reduce a page's results, a list's members, or an object to the requested fields."""
     if isinstance(data, list):
-        return [_sparse(one, wanted, is_list=False) for one in data]
+        return [_sparse(row, wanted, is_list=False) for row in data]
     if is_list:
         return data | {"results": _sparse(data["results"], wanted, is_list=False)}
     if isinstance(data, str):  # an object that is JSON already

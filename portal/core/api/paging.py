@@ -94,10 +94,10 @@ class Paging(CursorPagination):
         place = _place(request, order, signer)
         if isinstance(order, Order):
             rows = order.rows(queryset, after=place.values, backward=place.is_backward)
-            found = self.read(rows[: size + 1])
+            beyond = self.read(rows[: size + 1])
         else:
-            found = order.beyond(place.values, backward=place.is_backward)[: size + 1]
-        page, has_more = list(found[:size]), len(found) > size
+            beyond = order.beyond(place.values, backward=place.is_backward)[: size + 1]
+        page, has_more = list(beyond[:size]), len(beyond) > size
         if place.is_backward:
             page.reverse()
         self._link(place, page, order, signer, has_more=has_more)

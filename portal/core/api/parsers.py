@@ -110,9 +110,9 @@ def _structure(body: bytes) -> Iterator[bytes]:
 
 def _refuse_characters(body: bytes) -> None:
     """Refuse null characters and unpaired surrogates, which databases cannot store."""
-    for found in _ESCAPES.finditer(body) if b"\\u" in body else ():
-        before = body[max(0, found.start("low") - 8) : found.start("low") - 2]
-        if found["low"] is None or not re.fullmatch(rb"\\u[dD][89abAB][0-9a-fA-F]{2}", before):
+    for match in _ESCAPES.finditer(body) if b"\\u" in body else ():
+        before = body[max(0, match.start("low") - 8) : match.start("low") - 2]
+        if match["low"] is None or not re.fullmatch(rb"\\u[dD][89abAB][0-9a-fA-F]{2}", before):
             raise ParseError(
                 "JSON parse error - a text holds a null character or half a surrogate pair"
             )

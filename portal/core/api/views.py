@@ -209,8 +209,8 @@ class ApiViewSet(ApiView, GenericViewSet[_Row]):
         row: Any = super().get_object()
         if self.if_match and shows_one(self, self.request.method):
             self.seen(row)
-        found: _Row = row
-        return found
+        typed_row: _Row = row
+        return typed_row
 
     def shown(self, row: Any) -> Any:
         """Serialised row with the annotations of the view's query."""

@@ -55,8 +55,8 @@ class SortColumn:
                 return self.same(None) if null_is_beyond else Q()
             return None if null_is_beyond else Q(**{f"{self.name}__isnull": False})
         way = "lt" if self.is_descending != backward else "gt"
-        found = Q(**{f"{self.name}__{way}{'e' if or_same else ''}": value})
-        return found | self.same(None) if null_is_beyond else found
+        condition = Q(**{f"{self.name}__{way}{'e' if or_same else ''}": value})
+        return condition | self.same(None) if null_is_beyond else condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class Order:
         self, rows: QuerySet[Any], *, after: Sequence[Any] | None, backward: bool
     ) -> QuerySet[Any]:
         """Rows beyond the row with these values, nearest first; None: from the end."""
-        found = rows.order_by(*(column.order(backward=backward) for column in self.columns))
-        return found if after is None else found.filter(self._beyond(after, backward=backward))
+        ordered = rows.order_by(*(column.order(backward=backward) for column in self.columns))
+        return ordered if after is None else ordered.filter(self._beyond(after, backward=backward))
 
     def values(self, row: Any) -> list[Any]:
         """Values of a row in the list's order, as JSON."""
@@ -98,19 +98,21 @@ class Order:
     def read(self, values: Sequence[Any]) -> list[Any]:
         """The reverse of ``values``."""
         pairs = zip(self.columns, values, strict=True)
-        return [None if value is None else one.read(value) for one, value in pairs]
+        return [None if value is None else column.read(value) for column, value in pairs]
 
     def _beyond(self, values: Sequence[Any], *, backward: bool) -> Q:
-        found = Q()
+        condition = Q()
         for at, column in enumerate(self.columns):
             further = column.beyond(values[at], backward=backward)
             if further is None:
                 continue
             for before, value in zip(self.columns[:at], values, strict=False):
                 further = before.same(value) & further
-            found |= further
+            condition |= further
         # This condition is implied, but an index range scan can answer it.
-        return (self.columns[0].beyond(values[0], backward=backward, or_same=True) or Q()) & found
+        return (
+            self.columns[0].beyond(values[0], backward=backward, or_same=True) or Q()
+        ) & condition
 
 
 def _column(rows: QuerySet[Any], ordering: Any, *, nulls_first: bool) -> SortColumn:

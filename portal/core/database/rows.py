@@ -70,7 +70,9 @@ def rows_update(rows: Sequence[models.Model], names: Iterable[str]) -> None:
     meta, database = rows[0]._meta, connections[DEFAULT_DB_ALIAS]
     fields: list[Any] = [meta.get_field(name) for name in names]
     key: Any = meta.pk
-    columns = [_column(one, rows, database, sets_times=False) for one in (*fields, key)]
+    columns = [
+        _column(column_field, rows, database, sets_times=False) for column_field in (*fields, key)
+    ]
     quote = database.ops.quote_name
     sets = ", ".join(f"{quote(field.column)} = %s" for field in fields)
     with database.cursor() as cursor:
@@ -117,16 +119,16 @@ def _set_times(field: Any, rows: Sequence[models.Model]) -> None:
 def _prepared(field: Any, values: list[Any], database: BaseDatabaseWrapper) -> list[Any]:
     """Values prepared by the field, each distinct value once."""
     known: dict[Any, Any] = {}
-    found = []
+    prepared = []
     for value in values:
         try:
             key = (type(value), value)
             if key not in known:
                 known[key] = field.get_db_prep_save(value, database)
-            found.append(known[key])
+            prepared.append(known[key])
         except TypeError:  # cannot be a key
-            found.append(field.get_db_prep_save(value, database))
-    return found
+            prepared.append(field.get_db_prep_save(value, database))
+    return prepared
 
 
 def _json(field: Any, values: list[Any], database: BaseDatabaseWrapper) -> list[Any]:

@@ -40,8 +40,8 @@ def _valid(text: str) -> str:
     if bare.count(":") == 1:  # IPv4 with a port
         bare = bare.partition(":")[0]
     try:
-        found = ipaddress.ip_address(bare)
+        address = ipaddress.ip_address(bare)
     except ValueError:
         return ""
-    mapped = getattr(found, "ipv4_mapped", None)
-    return str(mapped or found)
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)

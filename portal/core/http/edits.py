@@ -31,5 +31,7 @@ class EditedForm(forms.Form):
     def _words(self, name: str, value: Any) -> str:
         titles = dict(getattr(self.fields[name], "choices", ()))
         values = value if isinstance(value, list) else [value]
-        text = ", ".join(str(titles.get(one, one)) for one in values if one not in {None, ""})
+        text = ", ".join(
+            str(titles.get(entry, entry)) for entry in values if entry not in {None, ""}
+        )
         return text or "nothing"

@@ -49,8 +49,8 @@ def embeddings_of_other_kinds(encoder: Encoder) -> QuerySet[Embedding]:
 
 def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
     """For a task: the ROI with its canvas, or None if it is deleted or gone."""
-    found: Roi | None = Roi.objects.live().select_related("canvas", "lab").filter(pk=roi_id).first()
-    return found
+    roi: Roi | None = Roi.objects.live().select_related("canvas", "lab").filter(pk=roi_id).first()
+    return roi
 
 
 def rois_to_embed(roi_ids: Collection[uuid.UUID]) -> list[Roi]:
@@ -82,8 +82,8 @@ def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[R
 
 def canvas_to_embed(canvas_id: uuid.UUID) -> Canvas | None:
     """For a task: the canvas, or None if it is gone or in the trash."""
-    found: Canvas | None = Canvas.objects.filter(pk=canvas_id).first()
-    return found
+    canvas: Canvas | None = Canvas.objects.filter(pk=canvas_id).first()
+    return canvas
 
 
 def canvas_rois_waiting(canvas: Canvas, encoder: Encoder) -> QuerySet[Roi]:
@@ -92,8 +92,10 @@ def canvas_rois_waiting(canvas: Canvas, encoder: Encoder) -> QuerySet[Roi]:
     ROIs that a person drew or requested have jobs of their own and are left out.
     """
     rois = rois_without_embedding(lab_id=canvas.lab_id, encoder=encoder).filter(canvas=canvas)
-    own = Job.objects.filter(kind=EMBED_KIND, target_type="roi").exclude(state__in=ENDED_STATES)
-    waiting = rois.exclude(pk__in=own.values("target_id"))
+    single_jobs = Job.objects.filter(kind=EMBED_KIND, target_type="roi").exclude(
+        state__in=ENDED_STATES
+    )
+    waiting = rois.exclude(pk__in=single_jobs.values("target_id"))
     return waiting.order_by("frame_pts", "top", "left", "pk")
 
 
@@ -125,8 +127,8 @@ def canvas_job_open(canvas_id: uuid.UUID, *, encoder_id: str) -> Job | None:
 
 def stain_json(canvas: Canvas, *, method: str) -> JsonObject | None:
     """For a task: stored stains of a slide by this method; None if not estimated yet."""
-    found = CanvasStain.objects.filter(canvas=canvas, method=method).first()
-    return found.estimate if found else None
+    stain = CanvasStain.objects.filter(canvas=canvas, method=method).first()
+    return stain.estimate if stain else None
 
 
 def embed_job(*, roi: Roi) -> Job | None:
@@ -142,11 +144,11 @@ def vector_of(row: Embedding) -> ArrayF32:
 
 def vectors_by_id(ids: ArrayI64, *, dim: int) -> tuple[ArrayI64, ArrayF32]:
     """Ids that still exist, ascending, and their (N, dim) vectors."""
-    found: list[tuple[int, bytes | memoryview]] = []
+    pairs: list[tuple[int, bytes | memoryview]] = []
     for start in range(0, len(ids), CHUNK_ROWS):
         rows = Embedding.objects.filter(pk__in=ids[start : start + CHUNK_ROWS].tolist())
-        found += rows.order_by("pk").values_list("pk", "vector")
-    return vectors_stacked(found, dim)
+        pairs += rows.order_by("pk").values_list("pk", "vector")
+    return vectors_stacked(pairs, dim)
 
 
 def ids_of_rows(rows: QuerySet[Embedding]) -> ArrayI64:
@@ -155,11 +157,11 @@ def ids_of_rows(rows: QuerySet[Embedding]) -> ArrayI64:
 
 
 def vectors_stacked(
-    found: list[tuple[int, bytes | memoryview]], dim: int
+    pairs: list[tuple[int, bytes | memoryview]], dim: int
 ) -> tuple[ArrayI64, ArrayF32]:
     """Stack ids (N,) and their vectors (N, dim)."""
-    ids = np.array([pk for pk, _ in found], dtype=np.int64)
-    joined = b"".join(bytes(vector) for _, vector in found)
+    ids = np.array([pk for pk, _ in pairs], dtype=np.int64)
+    joined = b"".join(bytes(vector) for _, vector in pairs)
     return ids, np.frombuffer(joined, dtype="<f4").reshape(len(ids), dim).astype(np.float32)
 
 
@@ -180,12 +182,14 @@ def ids_on(
         rows: Embeddings to choose from; None for all that are visible.
     """
     rows = Embedding.objects.all() if rows is None else rows
-    found = rows.filter(CURRENT, encoder=scope.encoder)
-    return ids_in(found, "canvas", list(canvases.order_by().values_list("pk", flat=True)))
+    on_canvases = rows.filter(CURRENT, encoder=scope.encoder)
+    return ids_in(on_canvases, "canvas", list(canvases.order_by().values_list("pk", flat=True)))
 
 
 def ids_in(rows: QuerySet[Embedding], name: str, keys: list[uuid.UUID]) -> ArrayI64:
     """Ids of the rows whose field ``name`` is one of the keys; no query without keys."""
     chunks = [keys[start : start + CHUNK_ROWS] for start in range(0, len(keys), CHUNK_ROWS)]
-    found = [ids_of_rows(rows.filter(**{f"{name}__in": chunk}).order_by()) for chunk in chunks]
-    return np.concatenate([np.empty(0, dtype=np.int64), *found])
+    ids_of_chunk = [
+        ids_of_rows(rows.filter(**{f"{name}__in": chunk}).order_by()) for chunk in chunks
+    ]
+    return np.concatenate([np.empty(0, dtype=np.int64), *ids_of_chunk])

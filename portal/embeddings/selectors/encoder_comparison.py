@@ -100,13 +100,18 @@ def _labelled(current: Encoder, following: Encoder, lab_id: uuid.UUID) -> _Label
     in_current = rows.filter(encoder=current, roi_id__in=list(new)).order_by("pk")
     case = "roi__canvas__case"
     fields = ("roi_id", "vector", "roi__label_id", f"{case}__patient_key", f"{case}_id")
-    found = list(in_current.values_list(*fields))
-    patients = [patient_of(case_id, key) for _, _, _, key, case_id in found]
+    rows_of_current = list(in_current.values_list(*fields))
+    patients = [patient_of(case_id, key) for _, _, _, key, case_id in rows_of_current]
     return _Labelled(
-        roi=[row[0] for row in found],
-        label=np.unique([str(row[2]) for row in found], return_inverse=True)[1].astype(np.int64),
+        roi=[row[0] for row in rows_of_current],
+        label=np.unique([str(row[2]) for row in rows_of_current], return_inverse=True)[1].astype(
+            np.int64
+        ),
         patient=np.unique(patients, return_inverse=True)[1].astype(np.int64),
-        vectors=(_stacked([row[1] for row in found]), _stacked([new[row[0]] for row in found])),
+        vectors=(
+            _stacked([row[1] for row in rows_of_current]),
+            _stacked([new[row[0]] for row in rows_of_current]),
+        ),
     )
 
 

@@ -48,16 +48,16 @@ def encoder_to_search(roi: Roi, lab_id: uuid.UUID | None = None) -> Encoder | No
         lab_id: Lab to search; None for the lab of the ROI.
     """
     kind = roi.canvas.modality
-    own, chosen, following = _in_force(kind, lab_id or roi.lab_id)
-    if own is not None and embedding_current(roi=roi, encoder=own):
-        return own
+    lab_encoder, chosen, following = _in_force(kind, lab_id or roi.lab_id)
+    if lab_encoder is not None and embedding_current(roi=roi, encoder=lab_encoder):
+        return lab_encoder
     return _common_for(roi, chosen, following)
 
 
 def encoder_of_lab(kind: str, lab_id: uuid.UUID) -> Encoder | None:
     """The encoder that a lab's searches use: its own if it has one in use."""
-    own, chosen, _ = _in_force(kind, lab_id)
-    return own or chosen
+    lab_encoder, chosen, _ = _in_force(kind, lab_id)
+    return lab_encoder or chosen
 
 
 def encoders_visible(user: User) -> QuerySet[Encoder]:
@@ -71,11 +71,11 @@ def _in_force(
 ) -> tuple[Encoder | None, Encoder | None, Encoder | None]:
     """Encoders in use by a lab: its own, the shared default and the next default. One query."""
     rows = Encoder.objects.filter(Q(is_default=True) | Q(is_next=True), kind=kind)
-    found = list(rows.filter(Q(lab=None) | Q(lab_id=lab_id)))
-    own = next((row for row in found if row.lab_id and row.is_default), None)
-    common = [row for row in found if row.lab_id is None]
+    encoders = list(rows.filter(Q(lab=None) | Q(lab_id=lab_id)))
+    lab_encoder = next((row for row in encoders if row.lab_id and row.is_default), None)
+    common = [row for row in encoders if row.lab_id is None]
     chosen = next((row for row in common if row.is_default), None)
-    return own, chosen, next((row for row in common if row.is_next), None)
+    return lab_encoder, chosen, next((row for row in common if row.is_next), None)
 
 
 def _common_for(roi: Roi, chosen: Encoder | None, following: Encoder | None) -> Encoder | None:

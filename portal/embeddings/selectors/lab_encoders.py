@@ -37,8 +37,8 @@ def _matrix(encoder_id: uuid.UUID, dim: int) -> ArrayF32:
 
 def lab_encoder_weights(encoder_id: uuid.UUID) -> bytes:
     """Safetensors file of a lab's own encoder; empty if it is missing."""
-    found = (read(encoder_id) for read in ENCODER_WEIGHTS.all("lab"))
-    return next((weights for weights in found if weights), b"")
+    answers = (read(encoder_id) for read in ENCODER_WEIGHTS.all("lab"))
+    return next((weights for weights in answers if weights), b"")
 
 
 def lab_encoders_following(base: Encoder, lab_id: uuid.UUID) -> list[Encoder]:

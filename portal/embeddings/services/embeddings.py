@@ -66,8 +66,8 @@ def embedding_carry_over(roi: Roi, encoder: Encoder) -> bool:
     newest = Embedding.objects.filter(roi=roi, encoder=encoder).order_by("-pk").first()
     if newest is None:
         return False
-    seen = RoiRevision.objects.filter(roi=roi, version=newest.roi_version).first()
-    if seen is None or seen.geometry != roi.geometry:
+    embedded_revision = RoiRevision.objects.filter(roi=roi, version=newest.roi_version).first()
+    if embedded_revision is None or embedded_revision.geometry != roi.geometry:
         return False
     _write_embedding(
         roi,
@@ -83,8 +83,10 @@ def embedding_carry_over(roi: Roi, encoder: Encoder) -> bool:
 def embeddings_carry_over(rois: Sequence[Roi], *, encoder: Encoder) -> list[Roi]:
     """Copy vectors of equal outlines; returns the ROIs without one."""
     rows = Embedding.objects.filter(encoder=encoder, roi__in=[roi.pk for roi in rois])
-    seen = set(rows.order_by().values_list("roi_id", flat=True))
-    return [roi for roi in rois if roi.pk not in seen or not embedding_carry_over(roi, encoder)]
+    embedded_ids = set(rows.order_by().values_list("roi_id", flat=True))
+    return [
+        roi for roi in rois if roi.pk not in embedded_ids or not embedding_carry_over(roi, encoder)
+    ]
 
 
 def stain_save(*, canvas: Canvas, method: str, estimate: Mapping[str, object]) -> None:

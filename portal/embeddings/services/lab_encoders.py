@@ -70,7 +70,7 @@ def lab_vector_write(
     index_build_if_due(scope=Scope(encoder, row.lab_id))
 
 
-def lab_vector_save(*, encoder: Encoder, roi: Roi, found: Any) -> None:
+def lab_vector_save(*, encoder: Encoder, roi: Roi, result: Any) -> None:
     """Save the result of the lab's own encoder for an outline, unless the outline has changed.
 
     Call inside ``part()``.
@@ -85,11 +85,11 @@ def lab_vector_save(*, encoder: Encoder, roi: Roi, found: Any) -> None:
         row = rows.order_by().first()
         if row is None or now is None or now.geometry != roi.geometry:
             return
-        if isinstance(found, MlError | OSError):
-            _save_error(encoder, roi, found)
+        if isinstance(result, MlError | OSError):
+            _save_error(encoder, roi, result)
             return
         lab_vector_write(
-            row, encoder, found.vector, patch_count=found.n_patches, seconds=found.seconds
+            row, encoder, result.vector, patch_count=result.n_patches, seconds=result.seconds
         )
 
 

@@ -37,8 +37,8 @@ def mapped_vectors_add(encoder: Encoder) -> int:
         Encoder.objects.select_for_update().get(pk=encoder.pk)
         base = list(rows.filter(pk__in=keys))
         _retire_older(encoder, base)
-        found = [(row.pk, row.vector) for row in base]
-        vectors = mapped(encoder, vectors_stacked(found, encoder.dim)[1]) if found else ()
+        pairs = [(row.pk, row.vector) for row in base]
+        vectors = mapped(encoder, vectors_stacked(pairs, encoder.dim)[1]) if pairs else ()
         Embedding.all_objects.bulk_create(
             _copy(row, encoder, vector) for row, vector in zip(base, vectors, strict=True)
         )

@@ -64,13 +64,13 @@ def rois_changed(saves: Iterable[RoiSave]) -> None:
     A change of name or label keeps the vector. A restored ROI gets its vector back if the outline
     is equal. ROIs of a bulk save are embedded by the job of their canvas.
     """
-    changed = [one for one in saves if one.geometry_changed or one.action == "restore"]
-    redrawn = [one.roi_id for one in changed if one.geometry_changed and one.action != "create"]
+    changed = [save for save in saves if save.geometry_changed or save.action == "restore"]
+    redrawn = [save.roi_id for save in changed if save.geometry_changed and save.action != "create"]
     for start in range(0, len(redrawn), _CHUNK_IDS):
         embeddings_supersede(roi_ids=redrawn[start : start + _CHUNK_IDS])
-    for one in changed:
-        if not one.is_bulk:
-            _submit_saved(one)
+    for save in changed:
+        if not save.is_bulk:
+            _submit_saved(save)
 
 
 def _submit_saved(save: RoiSave) -> None:

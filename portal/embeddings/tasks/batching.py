@@ -27,7 +27,7 @@ class BatchedEmbedding:
 
     encoder_id: Any
     geometry: dict[str, Any]
-    found: RegionEmbedding | BadInputError
+    result: RegionEmbedding | BadInputError
 
     def is_valid_for(self, roi: Roi, encoder: Encoder) -> bool:
         """False if the outline or the encoder has changed."""
@@ -63,9 +63,9 @@ def embed_batch(jobs: Sequence[tuple[JobContext, Arguments]]) -> list[BatchedEmb
     groups = [list(group) for _, group in groupby(rois, key=lambda roi: roi.canvas_id)]
     made: dict[uuid.UUID, BatchedEmbedding] = {}
     results = canvases_embed(network, groups, _SharedProgress([context for context, _ in jobs]))
-    for group, found in zip(groups, results, strict=True):
-        for roi, one in zip(group, found, strict=bool(found)):
-            made[roi.pk] = BatchedEmbedding(encoder.pk, roi.geometry, one)
+    for group, vectors in zip(groups, results, strict=True):
+        for roi, embedding in zip(group, vectors, strict=bool(vectors)):
+            made[roi.pk] = BatchedEmbedding(encoder.pk, roi.geometry, embedding)
     return [made.get(pk) for pk in ids]
 
 

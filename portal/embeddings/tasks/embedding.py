@@ -60,24 +60,24 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
     if known is not None:
         return {"embedding_id": known.pk, "skipped": "already embedded"}
     context.progress(0, 0, "reading")
-    found = _batched_or_embedded(context, network, row, roi)
+    embedded = _batched_or_embedded(context, network, row, roi)
     lab_vectors = lab_encoder_vectors(context, roi, row)
     while True:
-        if isinstance(found, BadInputError) and not isinstance(found, EmptyRegionError):
-            raise found
+        if isinstance(embedded, BadInputError) and not isinstance(embedded, EmptyRegionError):
+            raise embedded
         try:
             with context.effect():
                 # pixel size, display range or modality may have changed since the job was submitted
                 if not canvas_is_unchanged(roi.canvas, lock=True):
                     raise _CanvasChangedError
-                embedding_id = _save(roi, row, found, lab_vectors)
-            return _job_result(found, embedding_id)
+                embedding_id = _save(roi, row, embedded, lab_vectors)
+            return _job_result(embedded, embedding_id)
         except _CanvasChangedError:
             roi = roi_to_embed(roi.pk)
             if roi is None:
                 return {"skipped": "deleted"}
             network, row = encoder_ready(roi.canvas.modality)
-            found = _embed(context, network, roi)
+            embedded = _embed(context, network, roi)
             lab_vectors = lab_encoder_vectors(context, roi, row)
 
 
@@ -85,24 +85,24 @@ class _CanvasChangedError(Exception):
     """The vector was computed for an outdated pixel size, display range or modality."""
 
 
-def _job_result(found: RegionEmbedding | BadInputError, embedding_id: int | None) -> JobResult:
-    if isinstance(found, BadInputError):
-        return {"outcome": "no tissue", "reason": str(found)}
+def _job_result(embedded: RegionEmbedding | BadInputError, embedding_id: int | None) -> JobResult:
+    if isinstance(embedded, BadInputError):
+        return {"outcome": "no tissue", "reason": str(embedded)}
     if embedding_id is None:
         return {"skipped": "changed in the meantime"}
     return {
         "embedding_id": embedding_id,
-        "patches": found.n_patches,
-        "seconds": round(found.seconds, 3),
+        "patches": embedded.n_patches,
+        "seconds": round(embedded.seconds, 3),
     }
 
 
 def _batched_or_embedded(
     context: JobContext, network: RegionEncoder, encoder: Encoder, roi: Roi
 ) -> RegionEmbedding | BadInputError:
-    result = context.batch_result
-    if isinstance(result, BatchedEmbedding) and result.is_valid_for(roi, encoder):
-        return result.found
+    batched = context.batch_result
+    if isinstance(batched, BatchedEmbedding) and batched.is_valid_for(roi, encoder):
+        return batched.result
     return _embed(context, network, roi)
 
 
@@ -110,8 +110,8 @@ def _embed(
     context: JobContext, network: RegionEncoder, roi: Roi
 ) -> RegionEmbedding | BadInputError:
     with regions_open(network, roi.canvas) as embed:
-        (found,) = embed([roi], context.progress)
-    return found
+        (embedded,) = embed([roi], context.progress)
+    return embedded
 
 
 @job_task(
@@ -178,13 +178,13 @@ def _embed_part(  # noqa: PLR0917
             return False
         new = embeddings_carry_over(rois, encoder=encoder)
     counts["embedded"] += len(rois) - len(new)
-    found = embed(new, report_progress) if new else []
+    embedded = embed(new, report_progress) if new else []
     with context.part():
         if not canvas_is_unchanged(canvas, lock=False):
             return False
-        for roi, result in zip(new, found, strict=True):
+        for roi, result in zip(new, embedded, strict=True):
             _save(roi, encoder, result)
-    for result in found:
+    for result in embedded:
         is_error, is_blank = isinstance(result, BadInputError), isinstance(result, EmptyRegionError)
         counts["no_tissue" if is_blank else "failed" if is_error else "embedded"] += 1
     done, total = canvas_progress(canvas, encoder)

@@ -66,7 +66,7 @@ def lab_encoder_vectors(context: JobContext, roi: Roi, base: Encoder) -> LabVect
 
     Failures are left to the job that embeds ROIs without a vector.
     """
-    found: LabVectors = {}
+    vectors: LabVectors = {}
     for lab_encoder in lab_encoders_following(base, roi.lab_id):
         if not lab_encoder.is_trained:
             continue
@@ -75,10 +75,10 @@ def lab_encoder_vectors(context: JobContext, roi: Roi, base: Encoder) -> LabVect
         except WeightsError:  # reported by its job
             continue
         report_progress = partial(context.progress, 0, 0, "embedding with the lab's own encoder")
-        (one,) = _embed(network, [roi], report_progress)
-        if not isinstance(one, MlError | OSError):
-            found = {**found, lab_encoder.pk: (one.vector, one.n_patches)}
-    return found
+        (embedded,) = _embed(network, [roi], report_progress)
+        if not isinstance(embedded, MlError | OSError):
+            vectors = {**vectors, lab_encoder.pk: (embedded.vector, embedded.n_patches)}
+    return vectors
 
 
 def _embed(
@@ -130,14 +130,14 @@ def _save_part(
     context: JobContext,
     encoder: Encoder,
     rois: Sequence[Roi],
-    found: Sequence[RegionEmbedding | MlError | OSError],
+    results: Sequence[RegionEmbedding | MlError | OSError],
 ) -> int:
     with context.part():
         if not canvas_is_unchanged(rois[0].canvas, lock=False):
             return 0
-        for roi, one in zip(rois, found, strict=True):
-            lab_vector_save(encoder=encoder, roi=roi, found=one)
-    return sum(not isinstance(one, BadInputError) for one in found)
+        for roi, result in zip(rois, results, strict=True):
+            lab_vector_save(encoder=encoder, roi=roi, result=result)
+    return sum(not isinstance(result, BadInputError) for result in results)
 
 
 @job_task(

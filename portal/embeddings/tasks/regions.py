@@ -75,14 +75,16 @@ def canvases_embed(
     """
     from ml.roi.batching import SlideRegions
 
-    found: list[list[RegionEmbedding | BadInputError]] = [[] for _ in groups]
+    frame_results: list[list[RegionEmbedding | BadInputError]] = [[] for _ in groups]
     slides: dict[int, SlideRegions] = {}
     with ExitStack() as stack:
         for at, rois in enumerate(groups):
             canvas = rois[0].canvas
             with suppress(OSError, MlError):
                 if canvas.kind == CanvasKind.VIDEO:
-                    found[at] = stack.enter_context(regions_open(network, canvas))(rois, progress)
+                    frame_results[at] = stack.enter_context(regions_open(network, canvas))(
+                        rois, progress
+                    )
                     continue
                 slide = stack.enter_context(canvas_slide_open(canvas))
                 outlines = [shape(roi.geometry) for roi in rois]
@@ -90,7 +92,8 @@ def canvases_embed(
                 slides[at] = SlideRegions(slide, outlines, canvas.mpp, stain)
         results = network.embed_slides(list(slides.values()), progress)
     return [
-        own if at not in slides else results[list(slides).index(at)] for at, own in enumerate(found)
+        of_frames if at not in slides else results[list(slides).index(at)]
+        for at, of_frames in enumerate(frame_results)
     ]
 
 
@@ -100,12 +103,14 @@ def _on_frames(
     """Embed ROIs on frames of a video; the next frame is decoded while a GPU embeds."""
     from ml.roi.batching import prefetched_frames
 
-    runs = [(pts, list(own)) for pts, own in groupby(rois, key=lambda roi: roi.frame_pts)]
+    runs = [
+        (pts, list(frame_rois)) for pts, frame_rois in groupby(rois, key=lambda roi: roi.frame_pts)
+    ]
     images = (None if pts is None else frame_pixels(canvas, pts) for pts, _ in runs)
     return [
-        found
-        for image, (_, own) in zip(prefetched_frames(images), runs, strict=True)
-        for found in _on_frame(network, image, canvas.mpp, own, progress)
+        embedded
+        for image, (_, frame_rois) in zip(prefetched_frames(images), runs, strict=True)
+        for embedded in _on_frame(network, image, canvas.mpp, frame_rois, progress)
     ]
 
 

@@ -141,8 +141,8 @@ class ErasureViewSet(mixins.ListModelMixin, ApiViewSet[Erasure]):
         key = data.get("patient_key", "")
         cases = cases_of(lab=lab, accession=data.get("accession", ""), patient_key=key)
         if "typed" not in data:
-            found = erasure_preview(lab=lab, cases=cases, user=user, patient_key=key)
-            return Response(ErasurePreviewSerializer(found).data)
+            preview = erasure_preview(lab=lab, cases=cases, user=user, patient_key=key)
+            return Response(ErasurePreviewSerializer(preview).data)
         erasure, job = erasure_request(
             lab=lab,
             cases=cases,

@@ -19,10 +19,10 @@ from portal.erasure.services.tables import WITH_CASE, rule_of
 from portal.erasure.services.texts import words_left
 
 
-def certificate_json(erasure: Erasure, found: Inventory, texts: dict[str, int]) -> JsonObject:
+def certificate_json(erasure: Erasure, inventory: Inventory, texts: dict[str, int]) -> JsonObject:
     """Certificate: erased data, person and time, and the result of the search afterwards."""
-    left, files = rows_left(found), files_left(found)
-    searched = [word for word in found.words if len(word) >= MIN_WORD_LENGTH]
+    left, files = rows_left(inventory), files_left(inventory)
+    searched = [word for word in inventory.words if len(word) >= MIN_WORD_LENGTH]
     return {
         "format": 1,
         "erasure": str(erasure.pk),
@@ -32,9 +32,9 @@ def certificate_json(erasure: Erasure, found: Inventory, texts: dict[str, int]) 
         "reason": erasure.reason,
         "finished_at": timezone.now().isoformat(),
         "cases": erasure.case_ids,
-        "names": sorted(_keyed(word) for word in found.words),
-        "rows": found.numbers | texts,
-        "originals": [asdict(original) for original in found.originals],
+        "names": sorted(_keyed(word) for word in inventory.words),
+        "rows": inventory.numbers | texts,
+        "originals": [asdict(original) for original in inventory.originals],
         "places": {place.name.lower(): str(place.erased) for place in Place},
         "tables": {
             model._meta.label: str(rule_of(model) or WITH_CASE)
@@ -44,8 +44,8 @@ def certificate_json(erasure: Erasure, found: Inventory, texts: dict[str, int]) 
             "is_gone": not left and not files,
             "rows_left": left,
             "files_left": files,
-            "names_left_in": words_left(found),
-            "names_too_short_to_search": len(found.words) - len(searched),
+            "names_left_in": words_left(inventory),
+            "names_too_short_to_search": len(inventory.words) - len(searched),
         },
         "backups": [
             {"destination": backup.destination, "name": backup.name}

@@ -43,12 +43,12 @@ def cases_of(*, lab: Lab, accession: str = "", patient_key: str = "") -> list[Ca
     """
     cases = Case.all_objects.filter(lab=lab).order_by("created_at")
     if patient_key:
-        found = list(cases.filter(patient_key=patient_key))
+        chosen = list(cases.filter(patient_key=patient_key))
     else:
-        found = list(cases.filter(accession=accession)) if accession else []
-    if not found:
+        chosen = list(cases.filter(accession=accession)) if accession else []
+    if not chosen:
         raise NotFoundError("The lab has no such case, not even among the deleted ones.")
-    return found
+    return chosen
 
 
 def erasure_begin(*, lab: Lab, cases: Collection[Case], user: User, reason: str) -> Erasure:
@@ -61,10 +61,10 @@ def erasure_begin(*, lab: Lab, cases: Collection[Case], user: User, reason: str)
     """
     require_erase(user, lab.pk)
     reason = name_clean(reason)[:200]
-    found = inventory_of(lab.pk, [case.pk for case in cases])
-    if any(word.lower() in reason.lower() for word in found.words):
+    inventory = inventory_of(lab.pk, [case.pk for case in cases])
+    if any(word.lower() in reason.lower() for word in inventory.words):
         raise InvalidInputError("The reason is kept, so it must not name what is to be erased.")
-    for job in _jobs_of(found, lab.pk):
+    for job in _jobs_of(inventory, lab.pk):
         job_cancel(job=job, user=user)
     with transaction.atomic():
         for case in cases:
@@ -105,8 +105,8 @@ def _erase(erasure: Erasure) -> None:
     """
     case_ids = [uuid.UUID(pk) for pk in erasure.case_ids]
     saved = erasure.inventory
-    found = inventory_read(saved["found"]) if saved else inventory_of(erasure.lab_id, case_ids)
-    if _jobs_of(found, erasure.lab_id):
+    inventory = inventory_read(saved["found"]) if saved else inventory_of(erasure.lab_id, case_ids)
+    if _jobs_of(inventory, erasure.lab_id):
         raise ConflictError(
             "A job is still working on what is to be erased. Try again once it has stopped.",
             code="erasure-job-at-work",
@@ -114,25 +114,25 @@ def _erase(erasure: Erasure) -> None:
     with transaction.atomic():
         for entry in TrashEntry.objects.filter(target_id__in=case_ids):
             trash_purge(entry=entry, user=None, erase=True)
-        Upload.objects.filter(pk__in=found.rows["archive.Upload"], case=None).delete()
-        texts = texts_delete(found, lab_id=erasure.lab_id)
+        Upload.objects.filter(pk__in=inventory.rows["archive.Upload"], case=None).delete()
+        texts = texts_delete(inventory, lab_id=erasure.lab_id)
         indexes_delete(lab_id=erasure.lab_id)
         maps_delete(lab_id=erasure.lab_id)
         before: dict[str, int] = saved.get("texts", {})
         texts = {name: count + before.get(name, 0) for name, count in texts.items()}
-        erasure.inventory = {"found": found.as_json(), "texts": texts}
+        erasure.inventory = {"found": inventory.as_json(), "texts": texts}
         erasure.save(update_fields=["inventory"])
     learning_folders_drop(lab_id=erasure.lab_id)  # trainings start again, without the erased data
-    for original in found.originals:  # copies that were in the orphan folder already
+    for original in inventory.originals:  # copies that were in the orphan folder already
         asset_purge(lab_id=erasure.lab_id, sha256=original.sha256)
     known = {str(pk) for pk in Upload.objects.values_list("pk", flat=True)}
     for path in [
-        *entries_of(found.ids),
+        *entries_of(inventory.ids),
         *scratch_abandoned(),
         *storage.incoming_abandoned(known),
     ]:
         storage.entry_drop(path)
-    erasure.certificate = certificate_json(erasure, found, texts)
+    erasure.certificate = certificate_json(erasure, inventory, texts)
     if erasure.certificate["verified"]["is_gone"]:
         erasure.inventory = {}
     erasure.save(update_fields=["certificate", "inventory"])
@@ -141,7 +141,7 @@ def _erase(erasure: Erasure) -> None:
 def require_not_erasing(*, payload: Mapping[str, Any]) -> None:
     """Refuse to restore a case that is being erased. Handles ``trash.restored``."""
     pending = Erasure.objects.exclude(state=ErasureState.DONE).values_list("case_ids", flat=True)
-    if any(payload["case_id"] in one for one in pending):
+    if any(payload["case_id"] in case_ids for case_ids in pending):
         raise ConflictError(
             "This case is being erased. It cannot be restored any more.", code="erasing"
         )
@@ -165,7 +165,7 @@ def erasure_repeat(erased: ErasedCases) -> bool:
     return True
 
 
-def _jobs_of(found: Inventory, lab_id: uuid.UUID) -> list[Job]:
+def _jobs_of(inventory: Inventory, lab_id: uuid.UUID) -> list[Job]:
     """Jobs that have not ended and whose target is in the inventory."""
     waiting = Job.objects.filter(lab=lab_id).exclude(state__in=ENDED_STATES)
-    return [job for job in waiting if str(job.target_id) in found.ids]
+    return [job for job in waiting if str(job.target_id) in inventory.ids]

@@ -54,13 +54,13 @@ class Inventory:
     @property
     def ids(self) -> set[str]:
         """Ids of all rows as texts."""
-        return {pk for found in self.rows.values() for pk in found}
+        return {pk for keys in self.rows.values() for pk in keys}
 
     @property
     def numbers(self) -> dict[str, int]:
         """Count of rows by model name."""
-        found = {label: len(ids) for label, ids in self.rows.items()} | self.counts
-        return {label.rpartition(".")[2].lower(): count for label, count in found.items()}
+        counts = {label: len(ids) for label, ids in self.rows.items()} | self.counts
+        return {label.rpartition(".")[2].lower(): count for label, count in counts.items()}
 
     def as_json(self) -> JsonObject:
         """JSON form that ``inventory_read`` reads."""
@@ -69,7 +69,7 @@ class Inventory:
 
 def inventory_read(data: JsonObject) -> Inventory:
     """Inventory from the JSON of ``Inventory.as_json``."""
-    originals = [Original(**one) for one in data["originals"]]
+    originals = [Original(**original) for original in data["originals"]]
     return Inventory(**data | {"originals": originals})
 
 
@@ -77,20 +77,20 @@ def inventory_of(lab_id: uuid.UUID, case_ids: Collection[uuid.UUID]) -> Inventor
     """Inventory of cases of a lab, in the trash or not."""
     cases = Case.all_objects.filter(pk__in=case_ids)
     names = cases.values_list("accession", "patient_key")
-    words = {word for found in names for word in found if word}
+    words = {word for ids_of_model in names for word in ids_of_model if word}
     crates = crates_concerned(lab_id=lab_id, case_ids=case_ids, words=words)
-    found = _rows_with(case_ids, crates)
+    ids_of_model = _rows_with(case_ids, crates)
     named: tuple[type[Model], ...] = (Slide, Video, Mosaic, Canvas)
     for model in named:
-        words |= set(_rows_in(model, found[model]).values_list("name", flat=True))
-    words |= set(_rows_in(Upload, found[Upload]).values_list("filename", flat=True))
+        words |= set(_rows_in(model, ids_of_model[model]).values_list("name", flat=True))
+    words |= set(_rows_in(Upload, ids_of_model[Upload]).values_list("filename", flat=True))
     rows = {
         model._meta.label: sorted(map(str, ids))
-        for model, ids in found.items()
+        for model, ids in ids_of_model.items()
         if model not in _COUNTED
     }
-    counts = {model._meta.label: len(found[model]) for model in _COUNTED}
-    originals = [*_originals(found), *_orphaned(case_ids, lab_id)]
+    counts = {model._meta.label: len(ids_of_model[model]) for model in _COUNTED}
+    originals = [*_originals(ids_of_model), *_orphaned(case_ids, lab_id)]
     return Inventory(str(lab_id), rows, counts, sorted(words - {""}), originals)
 
 
@@ -123,31 +123,31 @@ def _rows_with(
 ) -> dict[type[Model], set[uuid.UUID | int]]:
     """Ids of rows that are deleted with these cases and crates, by model."""
     entries = TrashEntry.objects.filter(case_id__in=case_ids).values_list("pk", flat=True)
-    found: dict[type[Model], set[uuid.UUID | int]] = {model: set() for model in with_cases()}
-    found[TrashEntry] = set(entries)
+    ids_of_model: dict[type[Model], set[uuid.UUID | int]] = {model: set() for model in with_cases()}
+    ids_of_model[TrashEntry] = set(entries)
     new: dict[type[Model], set[uuid.UUID | int]] = {
         Case: set(case_ids),
         Upload: {crate.pk for crate in crates},
     }
     while new:
         parent, ids = new.popitem()
-        ids -= found[parent]
-        found[parent] |= ids
+        ids -= ids_of_model[parent]
+        ids_of_model[parent] |= ids
         for field in cascading(parent) if ids else ():
-            children = _children(field, ids) - found[field.model]
+            children = _children(field, ids) - ids_of_model[field.model]
             if children:
                 new.setdefault(field.model, set()).update(children)
-    return found
+    return ids_of_model
 
 
 def _children(field: Any, ids: Collection[uuid.UUID | int]) -> set[uuid.UUID | int]:
     model, name = field.model, field.name
     listed = list(ids)
-    found: set[uuid.UUID | int] = set()
+    child_ids: set[uuid.UUID | int] = set()
     for start in range(0, len(listed), 5000):
         query = model._base_manager.filter(**{f"{name}__in": listed[start : start + 5000]})
-        found |= set(query.order_by().values_list("pk", flat=True))
-    return found
+        child_ids |= set(query.order_by().values_list("pk", flat=True))
+    return child_ids
 
 
 def _rows_in(model: type[Model], ids: Collection[uuid.UUID | int]) -> QuerySet[Any]:
@@ -160,18 +160,18 @@ def _orphaned(case_ids: Collection[uuid.UUID], lab_id: uuid.UUID) -> list[Origin
         lab_id=lab_id, name="trash.purged", payload__case_id__in=[str(pk) for pk in case_ids]
     )
     gone = {
-        one
+        digest
         for payload in events.values_list("payload", flat=True)
-        for one in payload.get("originals", ())
+        for digest in payload.get("originals", ())
     }
     gone -= set(
         Asset.objects.filter(lab_id=lab_id, sha256__in=gone).values_list("sha256", flat=True)
     )
     copies = {sha256: orphan_find(lab_id, sha256) for sha256 in sorted(gone)}
     return [
-        Original(one, found[0].size_bytes, is_shared=False)
-        for one, found in copies.items()
-        if found
+        Original(digest, files[0].size_bytes, is_shared=False)
+        for digest, files in copies.items()
+        if files
     ]
 
 
@@ -184,5 +184,5 @@ def _originals(rows: dict[type[Model], set[Any]]) -> list[Original]:
         | Exists(Upload.objects.filter(asset=asset).exclude(pk__in=uploads))
     )
     named = Q(slides__in=slides) | Q(videos__in=videos) | Q(uploads__in=uploads)
-    found = Asset.objects.filter(named).annotate(is_shared=is_shared).distinct()
-    return [Original(*row) for row in found.values_list("sha256", "size_bytes", "is_shared")]
+    assets = Asset.objects.filter(named).annotate(is_shared=is_shared).distinct()
+    return [Original(*row) for row in assets.values_list("sha256", "size_bytes", "is_shared")]

@@ -52,9 +52,9 @@ def erasure_preview(
         ForbiddenError: The user is not a manager.
     """
     require_erase(user, lab.pk)
-    found = inventory_of(lab.pk, [case.pk for case in cases])
-    rows = found.numbers
-    originals = [original for original in found.originals if not original.is_shared]
+    inventory = inventory_of(lab.pk, [case.pk for case in cases])
+    rows = inventory.numbers
+    originals = [original for original in inventory.originals if not original.is_shared]
     accessions = tuple(case.accession for case in cases)
     return Preview(
         typed=patient_key or accessions[0],

@@ -82,10 +82,10 @@ def cascading(parent: type[Model]) -> list[Any]:
 
 def with_cases() -> list[type[Model]]:
     """Models whose rows may be deleted with a case, parents before children."""
-    found: list[type[Model]] = [Case]
-    for parent in found:  # grows while it is read
-        found += [field.model for field in cascading(parent) if field.model not in found]
-    return found
+    models: list[type[Model]] = [Case]
+    for parent in models:  # grows while it is read
+        models += [field.model for field in cascading(parent) if field.model not in models]
+    return models
 
 
 def rule_of(model: type[Model]) -> TableRule | None:

@@ -76,8 +76,8 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         yield from _texts([*value, *value.values()])
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(one)
+        for entry in value:
+            yield from _texts(entry)
     elif value is not None:
         text = str(value)
         yield text
@@ -89,7 +89,7 @@ def _texts(value: object) -> Iterator[str]:
 def words_left(inventory: Inventory) -> list[str]:
     """Columns that still contain one of the words, as ``table.column``."""
     words = {form for word in _searched(inventory.words) for form in _forms(word)}
-    found = []
+    columns = []
     for model in apps.get_models():
         names = [field.name for field in _text_fields(model)]
         for name in names if words else ():
@@ -100,8 +100,8 @@ def words_left(inventory: Inventory) -> list[str]:
             for word in sorted(words):
                 query |= models.Q(searched__contains=word)
             if rows.filter(query).exists():
-                found.append(f"{model._meta.db_table}.{name}")
-    return found
+                columns.append(f"{model._meta.db_table}.{name}")
+    return columns
 
 
 def _forms(word: str) -> set[str]:

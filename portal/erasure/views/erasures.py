@@ -62,17 +62,17 @@ def erasures(request: HttpRequest) -> HttpResponse:
 @require_GET
 def erasure(request: HttpRequest, erasure_id: uuid.UUID) -> HttpResponse:
     """State and certificate of an erasure; ``?download``: the certificate as a file."""
-    found = erasure_get(user_of(request), erasure_id)
-    require_erase(user_of(request), found.lab_id)
+    row = erasure_get(user_of(request), erasure_id)
+    require_erase(user_of(request), row.lab_id)
     if "download" in request.GET:
-        name = attachment(f"erasure-{found.pk}", ".json", fallback="erasure")
+        name = attachment(f"erasure-{row.pk}", ".json", fallback="erasure")
         headers = {"Content-Disposition": name}
-        return JsonResponse(found.certificate, headers=headers, json_dumps_params={"indent": 1})
+        return JsonResponse(row.certificate, headers=headers, json_dumps_params={"indent": 1})
     context = {
-        "erasure": found,
-        "lab": found.lab,
-        "job": erasure_job(found),
-        "rows": _in_words(found.certificate.get("rows", {})),
+        "erasure": row,
+        "lab": row.lab,
+        "job": erasure_job(row),
+        "rows": _in_words(row.certificate.get("rows", {})),
     }
     return render(request, "erasure/erasure.html", context)
 

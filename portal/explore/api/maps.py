@@ -98,8 +98,8 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
     def points(self, request: Request, pk: str) -> Response:
         """All points, with their present labels, cases and review states."""
         user = user_of(request)
-        seen = map_visible(user, self.get_object())
-        points = points_represent(map_points(seen))
+        visible = map_visible(user, self.get_object())
+        points = points_represent(map_points(visible))
         return Response(points, headers={"Cache-Control": REVALIDATE})
 
     @extend_schema(
@@ -113,14 +113,14 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
         serializer = DuplicatesParamsSerializer(data=request.query_params)
         serializer.is_valid(raise_exception=True)
         user, data = user_of(request), serializer.validated_data
-        found = near_duplicates(
+        duplicates = near_duplicates(
             user,
             map_visible(user, self.get_object()),
             between=Between(data["between"]) if "between" in data else None,
             start=data["start"],
             count=data["limit"],
         )
-        return Response(duplicates_represent(found))
+        return Response(duplicates_represent(duplicates))
 
     @extend_schema(
         operation_id="map_unlike",
@@ -133,9 +133,9 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
         serializer = BrowseParamsSerializer(data=request.query_params)
         serializer.is_valid(raise_exception=True)
         user, data = user_of(request), serializer.validated_data
-        seen = map_visible(user, self.get_object())
-        found = label_outliers(user, seen, start=data["start"], count=data["limit"])
-        return Response(unlike_represent(found))
+        visible = map_visible(user, self.get_object())
+        outliers = label_outliers(user, visible, start=data["start"], count=data["limit"])
+        return Response(unlike_represent(outliers))
 
 
 class UnannotatedParamsSerializer(BrowseParamsSerializer, MapCreateSerializer):
@@ -161,7 +161,7 @@ class UnannotatedApi(ApiView):
         user, data = user_of(request), serializer.validated_data
         lab = lab_chosen(user, data.get("lab"), at_least=Role.VIEWER)
         kind = Modality(data["kind"])
-        found = unannotated(
+        canvases = unannotated(
             user,
             lab=lab,
             kind=kind,
@@ -169,7 +169,7 @@ class UnannotatedApi(ApiView):
             start=data["start"],
             count=data["limit"],
         )
-        return Response(unannotated_represent(found))
+        return Response(unannotated_represent(canvases))
 
 
 @audited(POST=AuditRule("search.browsed", "canvas", "canvas_id"))

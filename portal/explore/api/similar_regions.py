@@ -54,9 +54,11 @@ class SimilarRegionsApi(ApiView):
         serializer = SimilarRegionsParamsSerializer(data=request.query_params)
         serializer.is_valid(raise_exception=True)
         about(request, roi.pk)
-        found = similar_regions_or_job(roi=roi, user=user, limit=serializer.validated_data["limit"])
-        if isinstance(found, SimilarRegions):
-            return Response(SimilarRegionsSerializer(found).data)
-        response = job_accepted(found, request, roi=str(roi.pk))
+        outcome = similar_regions_or_job(
+            roi=roi, user=user, limit=serializer.validated_data["limit"]
+        )
+        if isinstance(outcome, SimilarRegions):
+            return Response(SimilarRegionsSerializer(outcome).data)
+        response = job_accepted(outcome, request, roi=str(roi.pk))
         response["Retry-After"] = str(RETRY_AFTER_S)
         return response

@@ -69,28 +69,28 @@ class Duplicates:
 
 
 def near_duplicates(
-    user: User, seen: VisibleMap, *, between: Between | None, start: int, count: int
+    user: User, visible: VisibleMap, *, between: Between | None, start: int, count: int
 ) -> Duplicates:
     """Page of pairs of regions that are both visible to the person."""
-    found: dict[Between, list[tuple[int, int, float]]] = {kind: [] for kind in Between}
-    rows = np.frombuffer(bytes(seen.map.pairs), "<i4").reshape(-1, 2).tolist()
-    distances = np.frombuffer(bytes(seen.map.pair_distances), "<f4").tolist()
+    by_kind: dict[Between, list[tuple[int, int, float]]] = {kind: [] for kind in Between}
+    rows = np.frombuffer(bytes(visible.map.pairs), "<i4").reshape(-1, 2).tolist()
+    distances = np.frombuffer(bytes(visible.map.pair_distances), "<f4").tolist()
     for (a, b), distance in zip(rows, distances, strict=True):
-        if a in seen.rows and b in seen.rows:
-            found[_between(seen, a, b)].append((a, b, distance))
+        if a in visible.rows and b in visible.rows:
+            by_kind[_between(visible, a, b)].append((a, b, distance))
     kinds = [between] if between else list(Between)
-    wanted = [(kind, pair) for kind in kinds for pair in found[kind]]
+    wanted = [(kind, pair) for kind in kinds for pair in by_kind[kind]]
     shown = wanted[start : start + count]
-    rois = rois_shown(user, {seen.rows[at].roi_id for _, (a, b, _) in shown for at in (a, b)})
-    calibration = calibration_for(seen.map.encoder)
+    rois = rois_shown(user, {visible.rows[at].roi_id for _, (a, b, _) in shown for at in (a, b)})
+    calibration = calibration_for(visible.map.encoder)
     pairs = []
     for kind, (a, b, distance) in shown:
-        first, second = (rois.get(seen.rows[at].roi_id) for at in (a, b))
+        first, second = (rois.get(visible.rows[at].roi_id) for at in (a, b))
         if first and second:
             p_value = calibration.p_value(distance) if calibration else None
             pairs.append(NearPair(first, second, kind, distance, closer_than(p_value)))
-    counts = {kind: len(pairs_of) for kind, pairs_of in found.items()}
-    return Duplicates(tuple(pairs), len(wanted), counts, seen.map.pairs_cut)
+    counts = {kind: len(pairs_of) for kind, pairs_of in by_kind.items()}
+    return Duplicates(tuple(pairs), len(wanted), counts, visible.map.pairs_cut)
 
 
 def rois_shown(user: User, ids: set[uuid.UUID]) -> dict[uuid.UUID, Roi]:
@@ -100,9 +100,9 @@ def rois_shown(user: User, ids: set[uuid.UUID]) -> dict[uuid.UUID, Roi]:
     return {roi.pk: roi for roi in rows.defer("geometry", "foreign", "canvas__levels")}
 
 
-def _between(seen: VisibleMap, a: int, b: int) -> Between:
-    first, second = seen.rows[a].canvas_id, seen.rows[b].canvas_id
+def _between(visible: VisibleMap, a: int, b: int) -> Between:
+    first, second = visible.rows[a].canvas_id, visible.rows[b].canvas_id
     if first == second:
         return Between.REGIONS
-    same = seen.canvases[first].case_id == seen.canvases[second].case_id
+    same = visible.canvases[first].case_id == visible.canvases[second].case_id
     return Between.IMAGES if same else Between.CASES

@@ -67,48 +67,48 @@ class LabelOutliers:
     is_calibrated: bool
 
 
-def label_outliers(user: User, seen: VisibleMap, *, start: int, count: int) -> LabelOutliers:
+def label_outliers(user: User, visible: VisibleMap, *, start: int, count: int) -> LabelOutliers:
     """Page of visible regions that look unlike their label."""
-    labels = list(Label.objects.filter(lab_id=seen.map.lab_id).order_by("position", "pk"))
+    labels = list(Label.objects.filter(lab_id=visible.map.lab_id).order_by("position", "pk"))
     code = {label.pk: at for at, label in enumerate(labels)}
-    numbers = seen.numbers
-    of_row = np.full(_rows(seen), -1, dtype=np.int64)
+    numbers = visible.numbers
+    of_row = np.full(_rows(visible), -1, dtype=np.int64)
     if len(numbers):
-        of_row[numbers] = [code.get(row.label_id, -1) for row in seen.rows.values()]  # type: ignore[arg-type]
+        of_row[numbers] = [code.get(row.label_id, -1) for row in visible.rows.values()]  # type: ignore[arg-type]
     labelled = numbers[of_row[numbers] >= 0]
-    radius = close_radius(seen)
-    near, votes = _voters(seen, labelled, of_row, radius)
-    own = of_row[labelled]
+    radius = close_radius(visible)
+    near, votes = _voters(visible, labelled, of_row, radius)
+    own_code = of_row[labelled]
     counts = _counted(of_row[near], votes, len(labels))
     alike = _related(labels)
     support = votes.sum(axis=1)
-    agree = (counts * alike[own]).sum(axis=1)
-    others = np.where(alike[own], 0, counts)
-    suggested = others.argmax(axis=1) if labels else np.zeros(len(own), dtype=np.int64)
+    agree = (counts * alike[own_code]).sum(axis=1)
+    others = np.where(alike[own_code], 0, counts)
+    suggested = others.argmax(axis=1) if labels else np.zeros(len(own_code), dtype=np.int64)
     says = others.max(axis=1, initial=0)
     has_votes = support >= MIN_SUPPORT
     doubt = has_votes & (agree <= MAX_AGREEMENT * support) & (says >= MIN_MAJORITY * support)
-    confirmed = _confirmed(seen)
-    is_confirmed = np.array([pk in confirmed for pk in _keys(seen, labelled)], dtype=np.bool_)
+    confirmed = _confirmed(visible)
+    is_confirmed = np.array([pk in confirmed for pk in _keys(visible, labelled)], dtype=np.bool_)
     chosen = np.flatnonzero(doubt & ~is_confirmed)
     # shrink shares of few patients, as with one more on each side
     clear = (says[chosen] - agree[chosen]) / (support[chosen] + 2.0)
     chosen = chosen[np.lexsort((labelled[chosen], -clear))]
     page = chosen[start : start + count]
-    wanted = {seen.rows[int(at)].roi_id for at in labelled[page]}
-    wanted |= {seen.rows[int(at)].roi_id for row in page for at in near[row][votes[row]]}
+    wanted = {visible.rows[int(at)].roi_id for at in labelled[page]}
+    wanted |= {visible.rows[int(at)].roi_id for row in page for at in near[row][votes[row]]}
     rois = rois_shown(user, wanted)
-    found = []
+    outliers = []
     for row in page:
-        roi = rois.get(seen.rows[int(labelled[row])].roi_id)
+        roi = rois.get(visible.rows[int(labelled[row])].roi_id)
         if roi is None:
             continue
         neighbours = tuple(
             Neighbour(other, is_for=bool(of_row[at] == suggested[row]))
             for at in near[row][votes[row]]
-            if (other := rois.get(seen.rows[int(at)].roi_id))
+            if (other := rois.get(visible.rows[int(at)].roi_id))
         )
-        found.append(
+        outliers.append(
             LabelOutlier(
                 roi,
                 labels[int(suggested[row])],
@@ -119,7 +119,7 @@ def label_outliers(user: User, seen: VisibleMap, *, start: int, count: int) -> L
             )
         )
     return LabelOutliers(
-        tuple(found),
+        tuple(outliers),
         total=len(chosen),
         looked_at=int(has_votes.sum()),
         silent=int((~has_votes).sum()),
@@ -128,22 +128,24 @@ def label_outliers(user: User, seen: VisibleMap, *, start: int, count: int) -> L
     )
 
 
-def _rows(seen: VisibleMap) -> int:
-    return len(bytes(seen.map.ids)) // 8  # int64
+def _rows(visible: VisibleMap) -> int:
+    return len(bytes(visible.map.ids)) // 8  # int64
 
 
 def _voters(
-    seen: VisibleMap, rows: ArrayI64, of_row: ArrayI64, radius: float
+    visible: VisibleMap, rows: ArrayI64, of_row: ArrayI64, radius: float
 ) -> tuple[ArrayI64, ArrayBool]:
     """Nearest neighbours (M, k) of rows, and which of them vote.
 
     Neighbours vote that are visible, labelled, close, and the nearest of their patient.
     """
     n = len(of_row)
-    width = len(bytes(seen.map.neighbours)) // (4 * n) if n else 0  # int32
-    near = np.frombuffer(bytes(seen.map.neighbours), "<i4").reshape(n, width)[rows].astype(np.int64)
-    far = np.frombuffer(bytes(seen.map.distances), "<f4").reshape(n, width)[rows]
-    patient = _patients(seen, n)
+    width = len(bytes(visible.map.neighbours)) // (4 * n) if n else 0  # int32
+    near = (
+        np.frombuffer(bytes(visible.map.neighbours), "<i4").reshape(n, width)[rows].astype(np.int64)
+    )
+    far = np.frombuffer(bytes(visible.map.distances), "<f4").reshape(n, width)[rows]
+    patient = _patients(visible, n)
     votes = (near >= 0) & (of_row[near] >= 0) & (far <= radius)
     whose = patient[near]
     for at in range(1, width):
@@ -152,13 +154,13 @@ def _voters(
     return near, votes
 
 
-def _patients(seen: VisibleMap, n: int) -> ArrayI64:
+def _patients(visible: VisibleMap, n: int) -> ArrayI64:
     numbers: dict[str, int] = {}
-    found = np.full(n, -1, dtype=np.int64)
-    for at, row in seen.rows.items():
-        patient = seen.canvases[row.canvas_id].patient
-        found[at] = numbers.setdefault(patient, len(numbers))
-    return found
+    patient_of_row = np.full(n, -1, dtype=np.int64)
+    for at, row in visible.rows.items():
+        patient = visible.canvases[row.canvas_id].patient
+        patient_of_row[at] = numbers.setdefault(patient, len(numbers))
+    return patient_of_row
 
 
 def _counted(codes: ArrayI64, votes: ArrayBool, labels: int) -> ArrayI64:
@@ -180,10 +182,10 @@ def _related(labels: list[Label]) -> ArrayBool:
     return alike
 
 
-def _keys(seen: VisibleMap, rows: ArrayI64) -> list[tuple[uuid.UUID, uuid.UUID | None]]:
-    return [(seen.rows[int(at)].roi_id, seen.rows[int(at)].label_id) for at in rows]
+def _keys(visible: VisibleMap, rows: ArrayI64) -> list[tuple[uuid.UUID, uuid.UUID | None]]:
+    return [(visible.rows[int(at)].roi_id, visible.rows[int(at)].label_id) for at in rows]
 
 
-def _confirmed(seen: VisibleMap) -> set[tuple[uuid.UUID, uuid.UUID]]:
-    rows = LabelConfirmation.objects.filter(lab_id=seen.map.lab_id).order_by()
+def _confirmed(visible: VisibleMap) -> set[tuple[uuid.UUID, uuid.UUID]]:
+    rows = LabelConfirmation.objects.filter(lab_id=visible.map.lab_id).order_by()
     return set(rows.values_list("roi_id", "label_id"))

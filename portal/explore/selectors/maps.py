@@ -162,9 +162,9 @@ def duplicate_radius(scope: Scope, count: int) -> tuple[float, bool]:
     return max(close_distance(calibration, max(count * (count - 1) // 2, 1)), COPY_RADIUS), True
 
 
-def close_radius(seen: VisibleMap) -> float:
+def close_radius(visible: VisibleMap) -> float:
     """Largest distance of close neighbours; infinite if unknown."""
-    significance = Significance(calibration_for(seen.map.encoder), len(seen.rows))
+    significance = Significance(calibration_for(visible.map.encoder), len(visible.rows))
     if significance.calibration is None:
         return float("inf")
     return close_distance(significance.calibration, max(significance.searched, 1))
@@ -193,14 +193,14 @@ def map_job_open(*, lab_id: uuid.UUID, encoder_id: uuid.UUID) -> Job | None:
 def map_visible(user: User, row: RegionMap) -> VisibleMap:
     """Visible part of a map. One query, and one for the map's ids and coordinates."""
     row.refresh_from_db(fields=["ids", "positions"])
-    seen = _current(user, row).values_list(
+    columns = _current(user, row).values_list(
         *("pk", "roi_id", "roi__version", "roi__label_id", "roi__review_state", "canvas_id")
     )
-    found = list(seen.iterator(chunk_size=5_000))
-    numbers, newer = _rows_of(row, np.array([one[0] for one in found], np.int64))
+    loaded = list(columns.iterator(chunk_size=5_000))
+    numbers, newer = _rows_of(row, np.array([values[0] for values in loaded], np.int64))
     rows = {
-        number: VisibleRow(*one[1:])
-        for number, one in zip(numbers.tolist(), found, strict=True)
+        number: VisibleRow(*values[1:])
+        for number, values in zip(numbers.tolist(), loaded, strict=True)
         if number >= 0
     }
     return VisibleMap(row, rows, newer)
@@ -209,8 +209,8 @@ def map_visible(user: User, row: RegionMap) -> VisibleMap:
 def map_counts(user: User, row: RegionMap) -> MapCounts:
     """Counts of ``map_visible``. Two queries."""
     keys = _current(user, row).values_list("pk", flat=True)
-    found = np.fromiter(keys.iterator(chunk_size=5_000), np.int64)
-    numbers, newer = _rows_of(row, found)
+    row_ids = np.fromiter(keys.iterator(chunk_size=5_000), np.int64)
+    numbers, newer = _rows_of(row, row_ids)
     return MapCounts(row, int((numbers >= 0).sum()), newer)
 
 

@@ -67,14 +67,14 @@ class MapPoints:
     colourings: tuple[Colouring, ...]
 
 
-def map_points(seen: VisibleMap) -> MapPoints:
+def map_points(visible: VisibleMap) -> MapPoints:
     """Visible points of the map, with present labels and cases. Two queries."""
-    labels = {label.pk: label for label in Label.objects.filter(lab_id=seen.map.lab_id)}
-    rows = list(seen.rows.values())
-    positions = seen.positions
+    labels = {label.pk: label for label in Label.objects.filter(lab_id=visible.map.lab_id)}
+    rows = list(visible.rows.values())
+    positions = visible.positions
     number: dict[uuid.UUID, int] = {}
     canvas = [number.setdefault(row.canvas_id, len(number)) for row in rows]
-    known = [seen.canvases[pk] for pk in number]
+    known = [visible.canvases[pk] for pk in number]
 
     def word_of(words: Iterable[str | None]) -> list[_Value]:
         return [((word or "").lower(), word or "", "") for word in words]
@@ -83,15 +83,17 @@ def map_points(seen: VisibleMap) -> MapPoints:
         label = labels.get(key) if key else None
         return (str(label.pk), label.name, label.color) if label else ("", "", "")
 
-    cases: list[_Value] = [(str(one.case_id), one.accession, "") for one in known]
+    cases: list[_Value] = [
+        (str(canvas_row.case_id), canvas_row.accession, "") for canvas_row in known
+    ]
     # Values are computed once; points refer to them by index.
     ways: dict[str, tuple[list[_Value], list[int]]] = {
         "label": _numbered([row.label_id for row in rows], label_of),
-        "organ": (word_of(one.organ for one in known), canvas),
-        "diagnosis": (word_of(one.diagnosis for one in known), canvas),
-        "stain": (word_of(one.stain for one in known), canvas),
+        "organ": (word_of(canvas_row.organ for canvas_row in known), canvas),
+        "diagnosis": (word_of(canvas_row.diagnosis for canvas_row in known), canvas),
+        "stain": (word_of(canvas_row.stain for canvas_row in known), canvas),
         "case": (cases, canvas),
-        "scanner": ([_scanner(one.scanner or "") for one in known], canvas),
+        "scanner": ([_scanner(canvas_row.scanner or "") for canvas_row in known], canvas),
         "review_state": _numbered(
             [row.review_state for row in rows], lambda key: (key, ReviewState(key).label, "")
         ),
@@ -102,7 +104,7 @@ def map_points(seen: VisibleMap) -> MapPoints:
         x=positions[:, 0].tolist(),
         y=positions[:, 1].tolist(),
         canvas=canvas,
-        canvases=[(one.pk, one.name, one.accession) for one in known],
+        canvases=[(canvas_row.pk, canvas_row.name, canvas_row.accession) for canvas_row in known],
         colourings=tuple(_coloured(name, *ways[name]) for name in COLOURS),
     )
 
@@ -125,10 +127,10 @@ def _numbered(keys: list[K], values: Callable[[K], _Value]) -> tuple[list[_Value
 def _coloured(name: str, values: list[_Value], at: list[int]) -> Colouring:
     """Merge values that differ only in case, named as for the first point."""
     points = np.array(at, np.int64)
-    own = np.bincount(points, minlength=len(values)).tolist()
+    point_counts = np.bincount(points, minlength=len(values)).tolist()
     counts: Counter[str] = Counter()
     names: dict[str, tuple[str, str]] = {}
-    for (value, text, color), count in zip(values, own, strict=True):
+    for (value, text, color), count in zip(values, point_counts, strict=True):
         if value and count:
             counts[value] += count
             names.setdefault(value, (text, color))

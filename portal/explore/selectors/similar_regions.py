@@ -166,7 +166,7 @@ def _covered(boxes: ArrayF64, areas: ArrayF64) -> ArrayBool:
         square = (boxes[0, 2] - boxes[0, 0]) * (boxes[0, 3] - boxes[0, 1])
         areas = areas[areas[:, 4] <= MAX_AREA_RATIO * square]
         fills = areas[:, 4] / np.maximum(_areas(areas[:, :4]), 1e-9)
-        tree = shapely.STRtree([shapely.box(*one) for one in boxes.tolist()])
+        tree = shapely.STRtree([shapely.box(*bounds) for bounds in boxes.tolist()])
         at_area, at_box = tree.query(shapely.box(*areas[:, :4].T))
         shared = _intersections(boxes[at_box], areas[at_area, :4]) * fills[at_area]
         np.add.at(covered, at_box, shared / square)

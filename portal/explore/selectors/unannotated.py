@@ -122,14 +122,14 @@ def _novelty(user: User, lab: Lab, encoder: Encoder) -> tuple[dict[uuid.UUID, No
     known = known.filter(roi__deleted_at__isnull=True)
     ids, vectors = vectors_by_id(ids_of_rows(known.order_by("-pk")[:MAX_KNOWN]), dim=encoder.dim)
     radius = _radius(encoder, len(ids))
-    found: dict[uuid.UUID, Novelty] = {}
+    novelty_of_canvas: dict[uuid.UUID, Novelty] = {}
     for row in rows:
         squares = _subsample(row)
-        if row.canvas_id in found or not len(squares):
+        if row.canvas_id in novelty_of_canvas or not len(squares):
             continue
         far = nearest_distances(squares, vectors) > radius
-        found[row.canvas_id] = Novelty(int(far.sum()), len(far))
-    return found, len(ids)
+        novelty_of_canvas[row.canvas_id] = Novelty(int(far.sum()), len(far))
+    return novelty_of_canvas, len(ids)
 
 
 def _radius(encoder: Encoder, known: int) -> float:

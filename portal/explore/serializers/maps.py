@@ -196,7 +196,7 @@ def map_represent(counts: MapCounts) -> JsonObject:
 def points_represent(points: MapPoints) -> JsonObject:
     """Represent points without a serializer, which would be slow for a hundred thousand."""
     return {
-        "rois": [str(one) for one in points.rois],
+        "rois": [str(roi_id) for roi_id in points.rois],
         "versions": points.versions,
         "x": points.x,
         "y": points.y,
@@ -219,12 +219,12 @@ def points_represent(points: MapPoints) -> JsonObject:
     }
 
 
-def duplicates_represent(found: Duplicates) -> JsonObject:
+def duplicates_represent(duplicates: Duplicates) -> JsonObject:
     """Represent a page of near-duplicates."""
     return {
-        "total": found.total,
-        "counts": {kind.value: count for kind, count in found.counts.items()},
-        "is_cut": found.is_cut,
+        "total": duplicates.total,
+        "counts": {kind.value: count for kind, count in duplicates.counts.items()},
+        "is_cut": duplicates.is_cut,
         "pairs": [
             {
                 "between": pair.between.value,
@@ -234,7 +234,7 @@ def duplicates_represent(found: Duplicates) -> JsonObject:
                 "closer_than": pair.closer_than,
                 "labels_differ": pair.labels_differ,
             }
-            for pair in found.pairs
+            for pair in duplicates.pairs
         ],
     }
 
@@ -248,15 +248,15 @@ def unlike_represent(answer: LabelOutliers) -> JsonObject:
         "confirmed": answer.confirmed,
         "is_calibrated": answer.is_calibrated,
         "found": [
-            _roi(one.roi)
+            _roi(outlier.roi)
             | {
-                "suggested": one.suggested.name,
-                "says": one.says,
-                "agree": one.agree,
-                "support": one.support,
-                "neighbours": [_roi(n.roi) | {"is_for": n.is_for} for n in one.neighbours],
+                "suggested": outlier.suggested.name,
+                "says": outlier.says,
+                "agree": outlier.agree,
+                "support": outlier.support,
+                "neighbours": [_roi(n.roi) | {"is_for": n.is_for} for n in outlier.neighbours],
             }
-            for one in answer.found
+            for outlier in answer.found
         ],
     }
 
@@ -269,14 +269,14 @@ def unannotated_represent(answer: UnannotatedPage) -> JsonObject:
         "images": answer.images,
         "found": [
             {
-                "canvas": str(one.canvas.pk),
-                "canvas_name": one.canvas.name,
-                "accession": one.canvas.case.accession,
-                "regions": one.regions,
-                "unknown": one.novelty.unknown if one.novelty else None,
-                "squares": one.novelty.squares if one.novelty else None,
+                "canvas": str(row.canvas.pk),
+                "canvas_name": row.canvas.name,
+                "accession": row.canvas.case.accession,
+                "regions": row.regions,
+                "unknown": row.novelty.unknown if row.novelty else None,
+                "squares": row.novelty.squares if row.novelty else None,
             }
-            for one in answer.found
+            for row in answer.found
         ],
     }
 

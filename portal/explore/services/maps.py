@@ -120,10 +120,10 @@ def label_confirm(*, roi: Roi, user: User) -> LabelConfirmation:
         raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
     if roi.label_id is None:
         raise InvalidInputError("This ROI has no label.", code="no-label")
-    found, _ = LabelConfirmation.objects.get_or_create(
+    confirmation, _ = LabelConfirmation.objects.get_or_create(
         roi=roi, label_id=roi.label_id, lab_id=roi.lab_id, defaults={"user": user}
     )
-    return found
+    return confirmation
 
 
 def label_confirmation_clear(*, roi: Roi, user: User) -> None:

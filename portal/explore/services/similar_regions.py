@@ -138,13 +138,13 @@ def _usual_side(canvas: Canvas, user: User) -> int:
         canvas__modality=Modality.HISTOLOGY,
         area_px__gt=0,
     )
-    found = rows.order_by("-created_at").values_list(
+    sizes = rows.order_by("-created_at").values_list(
         "left", "top", "right", "bottom", "canvas__mpp_x"
     )
     sides = [
         math.sqrt((right - left) * (bottom - top))
         * (mpp / canvas.mpp_x if mpp and canvas.mpp_x else 1)
-        for left, top, right, bottom, mpp in found[:USUAL_SIDE_ROIS]
+        for left, top, right, bottom, mpp in sizes[:USUAL_SIDE_ROIS]
     ]
     side = float(np.median(sides)) if sides else USUAL_SIDE_PX
     return _nearest_step(side, canvas)

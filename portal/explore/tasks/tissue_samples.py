@@ -52,9 +52,9 @@ class _Sampling:
             self.report_progress()
             some = self.squares[self.tried : self.tried + size]
             began_s = time.perf_counter()
-            found = embed(some) if len(some) else []
+            embedded = embed(some) if len(some) else []
             took_s = max(time.perf_counter() - began_s, 0.001)
-            if not self._save(some, found, took_s):
+            if not self._save(some, embedded, took_s):
                 return {"skipped": "its pixel size was changed"}
             self.is_complete = self._is_done
             size = max(1, min(int(len(some) * PART_S / took_s), 2 * size, MAX_PART))
@@ -67,12 +67,14 @@ class _Sampling:
         return self.tried >= len(self.squares) or self.seconds >= BUDGET_S
 
     def _save(
-        self, some: ArrayF64, found: list[RegionEmbedding | BadInputError], took_s: float
+        self, some: ArrayF64, embedded: list[RegionEmbedding | BadInputError], took_s: float
     ) -> bool:
         """Save a part; False if the slide has changed and nothing was written."""
         self.tried, self.seconds = self.tried + len(some), self.seconds + took_s
-        pairs = zip(some, found, strict=True)
-        vectors = [(b, one.vector) for b, one in pairs if not isinstance(one, BadInputError)]
+        pairs = zip(some, embedded, strict=True)
+        vectors = [
+            (b, result.vector) for b, result in pairs if not isinstance(result, BadInputError)
+        ]
         part = SamplePart(
             boxes=np.array([b for b, _ in vectors], np.float64).reshape(-1, 4),
             vectors=np.array([v for _, v in vectors], np.float32),
@@ -106,7 +108,7 @@ def tissue_sample(context: JobContext, *, canvas_id: str, side_px: int, user_id:
         work = _Sampling(context, SampleKey(canvas, encoder, side_px, uuid.UUID(user_id)), squares)
 
         def embed(some: ArrayF64) -> list[RegionEmbedding | BadInputError]:
-            outlines = [box(*one) for one in some]
+            outlines = [box(*bounds) for bounds in some]
             return network.embed_regions(
                 slide, outlines, canvas.mpp, work.report_progress, stain=stain
             )

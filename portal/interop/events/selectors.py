@@ -104,7 +104,7 @@ def event_stretch(user: User, after: int, wanted: WantedEvents) -> Stretch:
     if rows and until < rows[-1][0] and not _is_being_written():
         ended, rows = rows[-1][0], _ahead(after)
         until = _settled(after, rows, timezone.now(), ended=ended)
-    found: list[Event] = []
+    visible_events: list[Event] = []
     if until > after:
         mine = Membership.objects.of(user).values("lab_id")
         rows_of = Event.objects.filter(id__gt=after, id__lte=until, lab_id__in=mine)
@@ -114,9 +114,9 @@ def event_stretch(user: User, after: int, wanted: WantedEvents) -> Stretch:
             if waits(event.name, event.payload) and _is_on(event, wanted.canvas_id)
         ]
         hidden = _hidden(user, events)
-        found = [event for event in events if event.pk not in hidden]
+        visible_events = [event for event in events if event.pk not in hidden]
     is_cut = bool(rows) and until == rows[-1][0] and len(rows) == AT_ONCE
-    return Stretch(found, until, is_cut)
+    return Stretch(visible_events, until, is_cut)
 
 
 def _ahead(after: int) -> list[tuple[int, datetime]]:
@@ -168,9 +168,9 @@ def _hidden(user: User, events: Sequence[Event]) -> set[int]:
     gone: set[Any] = set()
     for ids, rows in ((regions, Roi.all_objects), (jobs, Job.objects)):
         if ids:
-            found = rows.filter(pk__in=ids).hidden_from(user)
-            gone |= set(found.values_list("pk", flat=True))
-    named = {str(one) for one in gone}
+            hidden_rows = rows.filter(pk__in=ids).hidden_from(user)
+            gone |= set(hidden_rows.values_list("pk", flat=True))
+    named = {str(row_id) for row_id in gone}
     return unseen | {
         event.pk
         for event in events

@@ -74,9 +74,9 @@ def case_bundle(
         "entry": [
             {
                 "fullUrl": _urn(_within(case, name)),
-                "resource": {"id": str(_within(case, name)), **one},
+                "resource": {"id": str(_within(case, name)), **resource},
             }
-            for name, one in entries.items()
+            for name, resource in entries.items()
         ],
     }
 
@@ -85,7 +85,7 @@ def _report(
     case: Case, subject: JsonObject, codes: Mapping[str, CodedTerm], *, has_images: bool
 ) -> JsonObject:
     """Preliminary: who signs a report does so elsewhere."""
-    found: JsonObject = {
+    resource: JsonObject = {
         "resourceType": "DiagnosticReport",
         "identifier": [_accession(case)],
         "status": "preliminary" if case.diagnosis else "registered",
@@ -104,12 +104,12 @@ def _report(
         "issued": case.updated_at.isoformat(),
     }
     if has_images:
-        found["imagingStudy"] = [{"reference": _urn(_within(case, "study"))}]
+        resource["imagingStudy"] = [{"reference": _urn(_within(case, "study"))}]
     if case.diagnosis:
-        found["conclusion"] = case.diagnosis
+        resource["conclusion"] = case.diagnosis
     if diagnosis := codes.get("diagnosis"):
-        found["conclusionCode"] = [{"coding": [_coding(diagnosis)], "text": case.diagnosis}]
-    return found
+        resource["conclusionCode"] = [{"coding": [_coding(diagnosis)], "text": case.diagnosis}]
+    return resource
 
 
 def _study(
@@ -120,7 +120,7 @@ def _study(
     codes: Mapping[str, CodedTerm],
 ) -> JsonObject:
     kinds = sorted({_dicom_modality(canvas) for canvas in canvases})
-    found: JsonObject = {
+    resource: JsonObject = {
         "resourceType": "ImagingStudy",
         "identifier": [
             {"system": "urn:dicom:uid", "value": f"urn:oid:{uid_of(case.pk)}"},
@@ -139,18 +139,18 @@ def _study(
         ],
     }
     if case.procedure:
-        found["description"] = case.procedure
-    return found
+        resource["description"] = case.procedure
+    return resource
 
 
 def _clinical(case: Case) -> JsonObject:
     """Clinical question and notes, as the study's reason and note."""
-    found: JsonObject = {}
+    fields: JsonObject = {}
     if case.clinical_question:
-        found["reasonCode"] = [{"text": case.clinical_question}]
+        fields["reasonCode"] = [{"text": case.clinical_question}]
     if case.notes:
-        found["note"] = [{"text": case.notes}]
-    return found
+        fields["note"] = [{"text": case.notes}]
+    return fields
 
 
 def _dicom_modality(canvas: Canvas) -> tuple[str, str]:
@@ -168,14 +168,14 @@ def _series(
     kind = CanvasKind(canvas.kind)
     instances = [
         {
-            "uid": uid_of(instance_id(canvas.pk, one)),
+            "uid": uid_of(instance_id(canvas.pk, instance_number)),
             "sopClass": {"system": "urn:ietf:rfc:3986", "code": f"urn:oid:{_CLASS[kind]}"},
-            "number": one,
+            "number": instance_number,
             "title": canvas.name,
         }
-        for one in range(1, count + 1)
+        for instance_number in range(1, count + 1)
     ]
-    found: JsonObject = {
+    resource: JsonObject = {
         "uid": uid_of(canvas.pk),
         "number": number,
         "modality": _modality(*_dicom_modality(canvas)),
@@ -186,10 +186,10 @@ def _series(
     }
     if case.organ:
         organ = codes.get("organ")
-        found["bodySite"] = _coding(organ) if organ else {"display": case.organ}
+        resource["bodySite"] = _coding(organ) if organ else {"display": case.organ}
     if stain := stain_shown(canvas):
-        found["specimen"] = [{"display": f"Section stained with {stain}"}]
-    return found
+        resource["specimen"] = [{"display": f"Section stained with {stain}"}]
+    return resource
 
 
 def _endpoint(case: Case, base: str) -> JsonObject:
@@ -229,5 +229,5 @@ def _within(case: Case, name: str) -> uuid.UUID:
     return uuid.uuid5(case.pk, name)
 
 
-def _urn(one: uuid.UUID) -> str:
-    return f"urn:uuid:{one}"
+def _urn(resource_id: uuid.UUID) -> str:
+    return f"urn:uuid:{resource_id}"

@@ -28,10 +28,10 @@ def export_response(request: HttpRequest, *, user: User, case_id: uuid.UUID) -> 
     case = case_to_export(user=user, case_id=case_id)
     path = export_path(case.pk, user)
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError as error:
         raise NotFoundError("There is no export of this case. Order one first.") from error
-    etag = f'"x-{found.st_mtime_ns:x}-{found.st_size:x}"'
+    etag = f'"x-{status.st_mtime_ns:x}-{status.st_size:x}"'
     response = range_response(request, path, etag=etag, media_type="application/zip")
     name = attachment(f"case {case.accession}", ".zip", fallback="case")
     response["Content-Disposition"] = name
@@ -43,14 +43,16 @@ def many_response(*, user: User, job: Job) -> StreamingHttpResponse:
 
     Emits ``case.taken_along`` for each. Raises ``NotFoundError`` if none is kept.
     """
-    written = [one for one in many_written(user=user, job=job) if one.size_bytes is not None]
+    written = [
+        export for export in many_written(user=user, job=job) if export.size_bytes is not None
+    ]
     if not written:
         raise NotFoundError("No export of these cases is kept. Order them again.")
-    payloads = [{"case_id": str(one.case.pk), "user_id": str(user.pk)} for one in written]
+    payloads = [{"case_id": str(export.case.pk), "user_id": str(user.pk)} for export in written]
     events_emit("case.taken_along", lab_id=job.lab_id, payloads=payloads)
     files = [
-        (f"{slugify(one.case.accession) or 'case'}-{str(one.case.pk)[:8]}.zip", one.path)
-        for one in written
+        (f"{slugify(export.case.accession) or 'case'}-{str(export.case.pk)[:8]}.zip", export.path)
+        for export in written
     ]
     response = StreamingHttpResponse(_zipped(files), content_type="application/zip")
     response["Content-Disposition"] = attachment(

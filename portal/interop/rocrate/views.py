@@ -64,13 +64,13 @@ def cases_export(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     user = user_of(request)
     job = many_job(user=user, job_id=job_id)
     cases = many_written(user=user, job=job)
-    written = [one for one in cases if one.size_bytes is not None]
+    written = [export for export in cases if export.size_bytes is not None]
     context = {
         "job": job,
         "cases": cases,
         "written_count": len(written),
         "missing_count": len(job.args["case_ids"]) - len(written),
-        "size_bytes": sum(one.size_bytes or 0 for one in written),
+        "size_bytes": sum(export.size_bytes or 0 for export in written),
     }
     return render(request, "interop/cases_export.html", context)
 

@@ -20,5 +20,5 @@ def roi_page(*, user: User, canvas: Canvas, number: int) -> tuple[list[Roi], boo
         .order_by("created_at", "id")
     )
     start = (number - 1) * PAGE_SIZE
-    found = list(rois[start : start + PAGE_SIZE + 1])
-    return found[:PAGE_SIZE], len(found) <= PAGE_SIZE
+    page = list(rois[start : start + PAGE_SIZE + 1])
+    return page[:PAGE_SIZE], len(page) <= PAGE_SIZE

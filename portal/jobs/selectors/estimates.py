@@ -55,15 +55,15 @@ def wait_estimates() -> dict[uuid.UUID, WaitEstimate]:
         return {}
     times = last_served_times({job.requester for line in lines.values() for job in line})
     means, remaining, processes = _mean_durations(), _remaining_times(), _process_counts()
-    found: dict[uuid.UUID, WaitEstimate] = {}
+    estimates: dict[uuid.UUID, WaitEstimate] = {}
     for queue, line in lines.items():
         in_order = order_jobs(line, times)
         starts = _start_times(in_order, means, remaining[queue], processes.get(queue, 0))
-        found |= {
+        estimates |= {
             job.pk: WaitEstimate(place, seconds)
             for place, (job, seconds) in enumerate(zip(in_order, starts, strict=True), start=1)
         }
-    return found
+    return estimates
 
 
 def _start_times(
@@ -90,14 +90,14 @@ def _start_times(
 def _remaining_times() -> dict[str, list[float | None]]:
     """Seconds for which each running job still occupies its process, by queue."""
     means = _mean_durations()
-    found: dict[str, list[float | None]] = defaultdict(list)
+    times_of_queue: dict[str, list[float | None]] = defaultdict(list)
     for job in Job.objects.filter(state=JobState.RUNNING):
         left = time_left_s(job)
         if left is None and job.heartbeat_at and job.started_at and job.kind in means:
             ran_s = (job.heartbeat_at - job.started_at).total_seconds()
             left = max(0.0, means[job.kind] - ran_s)
-        found[job.queue].append(BULK_PART_S if job.priority == Priority.BULK else left)
-    return found
+        times_of_queue[job.queue].append(BULK_PART_S if job.priority == Priority.BULK else left)
+    return times_of_queue
 
 
 def time_left_s(job: Job) -> float | None:
@@ -129,8 +129,8 @@ def _mean_durations() -> dict[str, float]:
 
 def _process_counts() -> dict[str, int]:
     """Number of worker processes, by queue."""
-    found: dict[str, int] = defaultdict(int)
+    count_of_queue: dict[str, int] = defaultdict(int)
     for queues, processes in workers_alive().values_list("queues", "processes"):
         for queue in queues.split(","):
-            found[queue] += processes
-    return found
+            count_of_queue[queue] += processes
+    return count_of_queue

@@ -40,8 +40,8 @@ def database_now() -> datetime:
     }[connection.vendor]
     with connection.cursor() as cursor:
         cursor.execute(statement)
-        (found,) = cursor.fetchone()
-    return datetime.fromisoformat(found) if isinstance(found, str) else found
+        (now,) = cursor.fetchone()
+    return datetime.fromisoformat(now) if isinstance(now, str) else now
 
 
 def queue_lengths() -> list[QueueLength]:

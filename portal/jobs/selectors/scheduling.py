@@ -114,7 +114,11 @@ def sort_requesters(first: Mapping[Requester, datetime], times: LastServedTimes)
     """
     labs: dict[tuple[int, uuid.UUID], list[Requester]] = {}
     for requester in sorted(
-        first, key=lambda one: (*_service_key(times.requesters.get(one), first[one]), one.person)
+        first,
+        key=lambda waiting: (
+            *_service_key(times.requesters.get(waiting), first[waiting]),
+            waiting.person,
+        ),
     ):
         labs.setdefault((requester.priority, requester.lab_id), []).append(requester)
 
@@ -123,11 +127,11 @@ def sort_requesters(first: Mapping[Requester, datetime], times: LastServedTimes)
         return (lab[0], *_service_key(times.labs.get(lab), waiting_since), str(lab[1]))
 
     labs_in_order = [labs[lab] for lab in sorted(labs, key=key)]
-    found = []
+    ordered = []
     for _, group in groupby(labs_in_order, key=lambda requesters: requesters[0].priority):
         for requesters_of_round in zip_longest(*group):
-            found += [requester for requester in requesters_of_round if requester is not None]
-    return found
+            ordered += [requester for requester in requesters_of_round if requester is not None]
+    return ordered
 
 
 def _service_key(

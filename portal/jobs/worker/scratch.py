@@ -33,7 +33,7 @@ def scratch_abandoned() -> list[Path]:
     ids = set().union(*folders.values())
     running = Job.objects.filter(pk__in=ids, state=JobState.RUNNING).values_list("pk", flat=True)
     running_ids = {str(pk) for pk in running}
-    return [path for path, found in folders.items() if found.isdisjoint(running_ids)]
+    return [path for path, job_ids in folders.items() if job_ids.isdisjoint(running_ids)]
 
 
 def scratch_drop(folders: Iterable[Path]) -> None:

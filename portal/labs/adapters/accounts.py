@@ -77,8 +77,8 @@ class LabAccountAdapter(DefaultAccountAdapter):
 
     def reauthenticate(self, user: User, password: str) -> bool:
         """Authenticate by the e-mail address that the user signs in with."""
-        found = self.authenticate(self.request, email=user.email, password=password)
-        return found is not None and found.pk == user.pk
+        authenticated = self.authenticate(self.request, email=user.email, password=password)
+        return authenticated is not None and authenticated.pk == user.pk
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         """Remember the browser, so that attempts from elsewhere do not slow this user."""

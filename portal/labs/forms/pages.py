@@ -86,7 +86,7 @@ class ScopedForm(forms.Form):
         if self.cleaned_data["scope"] != CHOSEN:
             return {"scope": TokenScope(self.cleaned_data["scope"])}
         ticked = sorted(self.cleaned_data["areas"])  # read before write: write includes it
-        areas = dict(one.split(":") for one in ticked)
+        areas = dict(area_and_right.split(":") for area_and_right in ticked)
         return {"scope": TokenScope.READ, "areas": areas}
 
 

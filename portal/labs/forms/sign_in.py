@@ -52,8 +52,10 @@ class _CodeUsedUp:
     def clean_code(self) -> str:
         """Check the code and use it up."""
         code: str = super().clean_code()  # type: ignore[misc]
-        found: Authenticator = self.authenticator  # type: ignore[attr-defined]
-        if found.type == Authenticator.Type.TOTP and not app_code_spend(found, code):
+        authenticator: Authenticator = self.authenticator  # type: ignore[attr-defined]
+        if authenticator.type == Authenticator.Type.TOTP and not app_code_spend(
+            authenticator, code
+        ):
             raise get_factor_adapter().validation_error("incorrect_code")
         return code
 
@@ -77,12 +79,12 @@ class _PasskeyAnswer:
         """Return the passkey that signed the response."""
         challenge = str((get_state() or {}).get("challenge"))
         try:
-            found: Authenticator = super().clean_credential()  # type: ignore[misc]
+            authenticator: Authenticator = super().clean_credential()  # type: ignore[misc]
         except MALFORMED as error:
             raise get_factor_adapter().validation_error("incorrect_code") from error
-        if not passkey_challenge_spend(found, challenge):
+        if not passkey_challenge_spend(authenticator, challenge):
             raise get_factor_adapter().validation_error("incorrect_code")
-        return found
+        return authenticator
 
 
 class PasskeySignInForm(_PasskeyAnswer, passkeys.LoginWebAuthnForm):

@@ -177,8 +177,8 @@ def invitation_accept_new(
 
 def _locked(invitation: Invitation) -> Invitation:
     """Lock and return the row until the end of the transaction, so that a link works once."""
-    found = Invitation.objects.select_for_update(of=("self",)).select_related("lab")
-    row: Invitation | None = found.filter(pk=invitation.pk).first()
+    invitations = Invitation.objects.select_for_update(of=("self",)).select_related("lab")
+    row: Invitation | None = invitations.filter(pk=invitation.pk).first()
     if row is None:
         raise NotFoundError("There is no such invitation.")
     if row.ended_at is not None:

@@ -107,8 +107,8 @@ def _labs_concerned(user: User) -> list[Lab]:
 def _accepted_before(user: User) -> list[Membership]:
     """Memberships by an invitation; the first manager of an installation or lab was not invited."""
     accepted = Invitation.objects.filter(email=user.email, ending=Ending.ACCEPTED)
-    found = Membership.objects.filter(user=user, lab_id__in=accepted.values("lab_id"))
-    return list(found.select_related("lab", "user"))
+    memberships = Membership.objects.filter(user=user, lab_id__in=accepted.values("lab_id"))
+    return list(memberships.select_related("lab", "user"))
 
 
 def _await_consent(membership: Membership) -> None:

@@ -102,11 +102,14 @@ def _invitation(request: HttpRequest) -> Invitation | None:
 
     A form names the invitation that its page showed: it cannot accept or decline another one.
     """
-    found = [selectors.invitation_by_secret(request.session.get(SESSION_KEY, ""))]
+    candidates = [selectors.invitation_by_secret(request.session.get(SESSION_KEY, ""))]
     if request.user.is_authenticated:
-        found += selectors.invitations_for(user_of(request))
+        candidates += selectors.invitations_for(user_of(request))
     named = request.POST.get("invitation")
-    return next((one for one in found if one and named in (None, str(one.pk))), None)
+    return next(
+        (candidate for candidate in candidates if candidate and named in (None, str(candidate.pk))),
+        None,
+    )
 
 
 def _new_account(form: NewAccountForm, invitation: Invitation) -> User | None:

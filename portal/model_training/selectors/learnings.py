@@ -26,17 +26,17 @@ def learnings_of(user: User, lab_id: uuid.UUID | None = None) -> QuerySet[Learni
 
 def learning_get(user: User, learning_id: uuid.UUID) -> Learning:
     """A learned model; ``NotFoundError`` if it is not visible."""
-    found = learnings_of(user).filter(pk=learning_id).first()
-    if found is None:
+    learning = learnings_of(user).filter(pk=learning_id).first()
+    if learning is None:
         raise NotFoundError("Nothing was learned under this id.")
-    return found
+    return learning
 
 
 def learning_to_run(learning_id: uuid.UUID) -> Learning | None:
     """The row with its lab and base, or None (for tasks)."""
     rows = Learning.objects.select_related("lab", "base", "encoder", "user").defer("weights")
-    found: Learning | None = rows.filter(pk=learning_id).first()
-    return found
+    learning: Learning | None = rows.filter(pk=learning_id).first()
+    return learning
 
 
 def learning_weights(encoder_id: uuid.UUID) -> bytes:
@@ -51,8 +51,8 @@ def learning_under_way(lab_id: uuid.UUID, kind: str) -> Learning | None:
     open_jobs = Job.objects.filter(kind__in=(LEARN_KIND, TRAIN_KIND)).exclude(
         state__in=ENDED_STATES
     )
-    found: Learning | None = rows.filter(job__in=open_jobs, result__isnull=True).first()
-    return found
+    learning: Learning | None = rows.filter(job__in=open_jobs, result__isnull=True).first()
+    return learning
 
 
 def encoder_to_roll_back_to(learning: Learning) -> Encoder:

@@ -104,31 +104,33 @@ class LearningResult:
     def from_json(cls, data: Mapping[str, Any]) -> LearningResult:
         """Restore from the output of ``as_json``."""
         parts = {
-            "measures": tuple(FigureChange(**one) for one in data["measures"]),
-            "changes": tuple(LabelChange(**one) for one in data["changes"]),
+            "measures": tuple(FigureChange(**entry) for entry in data["measures"]),
+            "changes": tuple(LabelChange(**entry) for entry in data["changes"]),
             "examples": tuple(
-                RetrievalExample(one["roi"], one["gain"], tuple(one["old"]), tuple(one["new"]))
-                for one in data["examples"]
+                RetrievalExample(
+                    entry["roi"], entry["gain"], tuple(entry["old"]), tuple(entry["new"])
+                )
+                for entry in data["examples"]
             ),
         }
         return cls(**{**data, **parts})
 
 
-def learning_result(found: LearningOutcome, data_set: TrainingData) -> LearningResult:
+def learning_result(outcome: LearningOutcome, data_set: TrainingData) -> LearningResult:
     """Convert the outcome of learning to its stored form."""
-    comparison, material = found.comparison, data_set.material
+    comparison, material = outcome.comparison, data_set.material
     return LearningResult(
         regions=len(data_set.rois),
         labelled=int((material.labels != "").sum()),
-        patients=found.sufficiency.patients,
+        patients=outcome.sufficiency.patients,
         judgements=len(material.judged),
-        labels=len(found.sufficiency.labels),
-        learned_regions=found.learned_regions,
-        learned_patients=found.learned_patients,
+        labels=len(outcome.sufficiency.labels),
+        learned_regions=outcome.learned_regions,
+        learned_patients=outcome.learned_patients,
         test_patients=comparison.test_patients,
         split=RULE,
         rule=VERDICT_RULE.format(measure=MEASURES[comparison.measure]),
-        chosen=found.chosen,
+        chosen=outcome.chosen,
         judges_by=comparison.measure,
         measures=comparison.measures,
         changes=tuple(

@@ -62,20 +62,20 @@ def training_data(lab_id: uuid.UUID, base: Encoder, *, with_vectors: bool = True
     fields = ["roi_id", "roi__label_id", f"{case}__patient_key", f"{case}_id"]
     fields += ["vector"] if with_vectors else []
     newest = list(rows.order_by("-pk").values_list(*fields)[:MAX_REGIONS])
-    found = newest[::-1]
-    rois = tuple(row[0] for row in found)
+    ordered = newest[::-1]
+    rois = tuple(row[0] for row in ordered)
     vectors = (
-        np.frombuffer(b"".join(bytes(row[4]) for row in found), "<f4").reshape(-1, base.dim)
+        np.frombuffer(b"".join(bytes(row[4]) for row in ordered), "<f4").reshape(-1, base.dim)
         if with_vectors
-        else np.zeros((len(found), 1), np.float32)
+        else np.zeros((len(ordered), 1), np.float32)
     )
     material = RegionDataset.create(
         vectors.astype(np.float32),
-        [str(row[1] or "") for row in found],
-        [patient_of(row[3], row[2]) for row in found],
+        [str(row[1] or "") for row in ordered],
+        [patient_of(row[3], row[2]) for row in ordered],
         _judgements(lab_id, {roi: at for at, roi in enumerate(rois)}),
     )
-    keys = {row[1] for row in found if row[1]}
+    keys = {row[1] for row in ordered if row[1]}
     names = Label.objects.filter(pk__in=keys).values_list("pk", "name") if keys else ()
     return TrainingData(material, rois, {str(pk): name for pk, name in names})
 
@@ -102,20 +102,20 @@ def search_baseline(lab_id: uuid.UUID, base: Encoder, data: TrainingData) -> Sea
     encoder = encoder_of_lab(base.kind, lab_id) or base
     if encoder.pk == base.pk:
         return SearchBaseline(encoder, np.ones(len(data.rois), bool), data.material.vectors)
-    found: dict[uuid.UUID, bytes | memoryview] = {}
+    vector_of_roi: dict[uuid.UUID, bytes | memoryview] = {}
     for start in range(0, len(data.rois), CHUNK_ROWS):
         rois = data.rois[start : start + CHUNK_ROWS]
-        own = Embedding.objects.filter(CURRENT, encoder=encoder, roi__in=rois).order_by()
-        found |= dict(own.values_list("roi_id", "vector"))
-    rows = np.array([roi in found for roi in data.rois], bool)
-    known = [(at, found[data.rois[at]]) for at in np.flatnonzero(rows).tolist()]
+        embeddings = Embedding.objects.filter(CURRENT, encoder=encoder, roi__in=rois).order_by()
+        vector_of_roi |= dict(embeddings.values_list("roi_id", "vector"))
+    rows = np.array([roi in vector_of_roi for roi in data.rois], bool)
+    known = [(at, vector_of_roi[data.rois[at]]) for at in np.flatnonzero(rows).tolist()]
     return SearchBaseline(encoder, rows, vectors_stacked(known, encoder.dim)[1])
 
 
 def training_data_check(lab_id: uuid.UUID, base: Encoder) -> tuple[TrainingData, DataSufficiency]:
     """Training data without vectors, and whether it suffices."""
-    found = training_data(lab_id, base, with_vectors=False)
-    return found, check_sufficiency(found.material, held_out_mask(found.material.patients))
+    data = training_data(lab_id, base, with_vectors=False)
+    return data, check_sufficiency(data.material, held_out_mask(data.material.patients))
 
 
 def _blinded() -> QuerySet[Roi]:

@@ -78,9 +78,9 @@ def learning_submit(
             "The portal is changing its encoder. Learn from the archive once that is done.",
             code="encoder-changing",
         )
-    _, found = training_data_check(lab.pk, base)
-    if found.problem:
-        raise ConflictError(found.problem, code="too-little-data")
+    _, sufficiency = training_data_check(lab.pk, base)
+    if sufficiency.problem:
+        raise ConflictError(sufficiency.problem, code="too-little-data")
     with transaction.atomic():
         Lab.objects.select_for_update().get(pk=lab.pk)  # one learning for simultaneous requests
         known = learning_under_way(lab.pk, kind)
@@ -189,8 +189,8 @@ def learning_roll_back(*, learning: Learning, user: User) -> Learning:
 
 def _reload(learning: Learning) -> Learning:
     rows = Learning.objects.select_related("encoder", "base", "compared_with", "lab")
-    found: Learning = rows.defer("weights").get(pk=learning.pk)
-    return found
+    reloaded: Learning = rows.defer("weights").get(pk=learning.pk)
+    return reloaded
 
 
 def _emit(name: str, learning: Learning, user: User) -> None:

@@ -16,7 +16,7 @@ from portal.model_training.selectors.training_data import SearchBaseline, Traini
 
 
 def learning_metric_save(
-    *, learning: Learning, found: LearningOutcome, data: TrainingData, baseline: SearchBaseline
+    *, learning: Learning, outcome: LearningOutcome, data: TrainingData, baseline: SearchBaseline
 ) -> Learning:
     """Store the evaluation and, if there is one, the metric as an encoder. Call inside
     ``effect()``.
@@ -24,15 +24,17 @@ def learning_metric_save(
     Args:
         baseline: Vectors that it was compared with.
     """
-    weights = None if found.metric is None else matrix_bytes(found.metric.matrix, _origin(learning))
+    weights = (
+        None if outcome.metric is None else matrix_bytes(outcome.metric.matrix, _origin(learning))
+    )
     learning.compared_with = baseline.encoder
-    return _save(learning, found, data, weights, learning.base.dim)
+    return _save(learning, outcome, data, weights, learning.base.dim)
 
 
 def learning_encoder_save(
     *,
     learning: Learning,
-    found: LearningOutcome,
+    outcome: LearningOutcome,
     data: TrainingData,
     baseline: SearchBaseline,
     weights: bytes,
@@ -41,7 +43,7 @@ def learning_encoder_save(
 ) -> Learning:
     """Store a trained encoder with its evaluation. Call inside ``effect()``."""
     learning.compared_with, learning.training = baseline.encoder, training.as_json()
-    return _save(learning, found, data, weights, dim)
+    return _save(learning, outcome, data, weights, dim)
 
 
 def training_time_add(*, learning: Learning, seconds: float) -> None:
@@ -50,12 +52,16 @@ def training_time_add(*, learning: Learning, seconds: float) -> None:
 
 
 def _save(
-    learning: Learning, found: LearningOutcome, data: TrainingData, weights: bytes | None, dim: int
+    learning: Learning,
+    outcome: LearningOutcome,
+    data: TrainingData,
+    weights: bytes | None,
+    dim: int,
 ) -> Learning:
-    learning.result = learning_result(found, data).as_json()
-    learning.is_better = found.is_better
-    if weights is not None and not found.is_identity:
-        _create_encoder(learning, found, weights, dim)
+    learning.result = learning_result(outcome, data).as_json()
+    learning.is_better = outcome.is_better
+    if weights is not None and not outcome.is_identity:
+        _create_encoder(learning, outcome, weights, dim)
     fields = (
         "result",
         "training",
@@ -74,14 +80,14 @@ def _origin(learning: Learning) -> dict[str, str]:
     return {"base": f"{base.name}/{base.version}/{base.config_hash}", "lab": str(learning.lab_id)}
 
 
-def _create_encoder(learning: Learning, found: LearningOutcome, weights: bytes, dim: int) -> None:
+def _create_encoder(learning: Learning, outcome: LearningOutcome, weights: bytes, dim: int) -> None:
     base, lab = learning.base, learning.lab
     earlier = Encoder.objects.filter(lab=lab, kind=learning.kind).count()
     # Learning again from the same regions gives the same map, but a different encoder.
     identity = "/".join([str(learning.pk), *_origin(learning).values()]).encode() + weights
     calibration = None
-    if found.calibration is not None:
-        quantiles = asdict(found.calibration)
+    if outcome.calibration is not None:
+        quantiles = asdict(outcome.calibration)
         calibration = {key: quantiles[key] for key in ("probabilities", "distances")}
     learning.weights = weights
     learning.encoder = Encoder.objects.create(
@@ -92,6 +98,6 @@ def _create_encoder(learning: Learning, found: LearningOutcome, weights: bytes, 
         kind=learning.kind,
         lab=lab,
         base=base,
-        is_trained=found.metric is None,
+        is_trained=outcome.metric is None,
         calibration=calibration,
     )

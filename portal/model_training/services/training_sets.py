@@ -140,21 +140,21 @@ def training_set_write(
     )
     out.mkdir(parents=True, exist_ok=True)
     watched = _held_out(lab, rois, held_out) if isinstance(held_out, float) else set(held_out)
-    found: list[_Region] = []
+    regions: list[_Region] = []
     ordered = rois.select_related("canvas__case", "label").order_by("canvas_id", "pk")
     for done, region in enumerate(_written(ordered, watched, out, (mpp, largest_px)), 1):
-        found += [region] if region else []
+        regions += [region] if region else []
         progress(done, total, "regions")
-    _tables(found, out)
-    for name, config in _configurations_json(found, mpp).items():
+    _tables(regions, out)
+    for name, config in _configurations_json(regions, mpp).items():
         with replacing(out / f"{name}.json") as path:
             path.write_text(json.dumps(config, indent=1))
     return TrainingSet(
-        regions=len(found),
-        patients=len({region.patient for region in found}),
-        held_out=len({region.patient for region in found if region.use == WATCHED}),
-        labels=len({region.label for region in found if region.label}),
-        unreadable=total - len(found),
+        regions=len(regions),
+        patients=len({region.patient for region in regions}),
+        held_out=len({region.patient for region in regions if region.use == WATCHED}),
+        labels=len({region.label for region in regions if region.label}),
+        unreadable=total - len(regions),
     )
 
 
@@ -221,11 +221,11 @@ def _pixels(roi: Roi, mpp: float, largest_px: int) -> tuple[ImageU8, tuple[int, 
     return pixels, (left, top), downsample
 
 
-def _grown(low: float, high: float, least: float, size: int) -> tuple[int, int]:
-    """Whole pixels from ``low`` to ``high``, at least ``least`` if the canvas has as many."""
-    more = max(0.0, least - (high - low)) / 2
-    start = min(max(0, int(low - more)), max(0, size - int(least)))
-    end = max(int(np.ceil(high)), min(size, start + int(least)))
+def _grown(low: float, high: float, min_length: float, size: int) -> tuple[int, int]:
+    """Whole pixels from ``low`` to ``high``, at least ``min_length`` if the canvas has as many."""
+    more = max(0.0, min_length - (high - low)) / 2
+    start = min(max(0, int(low - more)), max(0, size - int(min_length)))
+    end = max(int(np.ceil(high)), min(size, start + int(min_length)))
     return start, min(size, max(start + 1, end))
 
 

@@ -111,7 +111,7 @@ def _train_and_compare(context: JobContext, learning: Learning, claim: TrainingF
         vectors[baseline.rows],
     )
     steps = len(trained.losses)
-    found = evaluate_vectors(
+    outcome = evaluate_vectors(
         data.material,
         held_out,
         vectors,
@@ -134,14 +134,14 @@ def _train_and_compare(context: JobContext, learning: Learning, claim: TrainingF
         claim.require()
         learning_encoder_save(
             learning=learning,
-            found=found,
+            outcome=outcome,
             data=data,
             baseline=baseline,
             weights=trained.weights.read_bytes(),
             dim=network.dim,
             training=summary,
         )
-    return found.is_better
+    return outcome.is_better
 
 
 def _split(data: TrainingData, folder: Path) -> ArrayBool:
@@ -272,19 +272,19 @@ def _embed_all(
 
 
 def _load_vectors(folder: Path) -> dict[str, ArrayF32]:
-    found: dict[str, ArrayF32] = {}
+    vectors: dict[str, ArrayF32] = {}
     for path in sorted(folder.glob("vectors-*.npz")):
         with np.load(path) as file:
-            found |= {name: file[name] for name in file.files}
-    return found
+            vectors |= {name: file[name] for name in file.files}
+    return vectors
 
 
 def _by_canvas(ids: Collection[uuid.UUID]) -> Iterator[list[Roi]]:
     """Existing ROIs by canvas, in the order of their frames."""
     rois = Roi.objects.live().select_related("canvas", "lab").filter(pk__in=ids)
     ordered = rois.order_by("canvas_id", "frame_pts", "pk")
-    for _, own in groupby(ordered.iterator(chunk_size=500), key=lambda roi: roi.canvas_id):
-        yield list(own)
+    for _, canvas_rois in groupby(ordered.iterator(chunk_size=500), key=lambda roi: roi.canvas_id):
+        yield list(canvas_rois)
 
 
 def _key(roi: Roi) -> str:
@@ -298,14 +298,14 @@ def _embed_part(
     none = np.empty(0, np.float32)
     try:
         with regions_open(network, rois[0].canvas) as embed:
-            found = embed(rois, lambda *_: report_progress())
+            embedded = embed(rois, lambda *_: report_progress())
     except CancelledError:
         raise
     except (MlError, FileNotFoundError):
         return {_key(roi): none for roi in rois}
     return {
-        _key(roi): none if isinstance(one, BadInputError) else one.vector
-        for roi, one in zip(rois, found, strict=True)
+        _key(roi): none if isinstance(result, BadInputError) else result.vector
+        for roi, result in zip(rois, embedded, strict=True)
     }
 
 

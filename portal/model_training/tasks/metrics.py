@@ -34,12 +34,12 @@ def metric_learn(context: JobContext, *, learning_id: str) -> JobResult:
     baseline = search_baseline(learning.lab_id, learning.base, data)
     data = data.part(baseline.rows)
     try:
-        found = learn_from_archive(
+        outcome = learn_from_archive(
             data.material, before=baseline.vectors, progress=context.progress
         )
     except MlError as error:
         raise UserError(str(error), code=error.code) from error
     context.progress(1, 1, "writing")
     with context.effect():
-        learning_metric_save(learning=learning, found=found, data=data, baseline=baseline)
-    return {"outcome": "better" if found.is_better else "not better", "regions": len(data.rois)}
+        learning_metric_save(learning=learning, outcome=outcome, data=data, baseline=baseline)
+    return {"outcome": "better" if outcome.is_better else "not better", "regions": len(data.rois)}

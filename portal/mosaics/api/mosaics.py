@@ -237,9 +237,9 @@ class MosaicViewSet(
     def frames_at_point(self, request: Request, pk: str) -> Response:
         """Frames that see the point, by the inverse of their transforms; the sharpest first."""
         mosaic = self._mosaic()
-        seen = frames_at_point(mosaic, **_query_params(PointSerializer, request))
-        rows = _of_video(mosaic, FrameAtPointSerializer, seen.frames)
-        return Response({"count": seen.count, "results": rows})
+        visible = frames_at_point(mosaic, **_query_params(PointSerializer, request))
+        rows = _of_video(mosaic, FrameAtPointSerializer, visible.frames)
+        return Response({"count": visible.count, "results": rows})
 
     @extend_schema(
         parameters=[ProjectionQuerySerializer],
@@ -252,12 +252,12 @@ class MosaicViewSet(
         """With `pts`: the mosaic's ROIs in that frame. Without: the frames' ROIs on a component."""
         mosaic, data = self._mosaic(), _query_params(ProjectionQuerySerializer, request)
         if "pts" in data:
-            found = rois_in_frame(user_of(request), mosaic, pts=data["pts"])
+            projected = rois_in_frame(user_of(request), mosaic, pts=data["pts"])
         else:
             component = data.get("component", 0)
-            found = rois_on_component(user_of(request), mosaic, component=component)
-        rows = ProjectedRoiSerializer(found, many=True).data
-        return Response({"count": len(found), "results": rows})
+            projected = rois_on_component(user_of(request), mosaic, component=component)
+        rows = ProjectedRoiSerializer(projected, many=True).data
+        return Response({"count": len(projected), "results": rows})
 
     @extend_schema(
         parameters=[RoiFramesQuerySerializer],
@@ -269,9 +269,9 @@ class MosaicViewSet(
     def roi_frames(self, request: Request, pk: str) -> Response:
         """At most 200, the sharpest that see all of it first."""
         mosaic, data = self._mosaic(), _query_params(RoiFramesQuerySerializer, request)
-        seen = frames_of_roi(mosaic, roi_get(user_of(request), data["roi"]))
-        rows = _of_video(mosaic, RoiInFrameSerializer, seen)
-        return Response({"count": len(seen), "results": rows})
+        frames = frames_of_roi(mosaic, roi_get(user_of(request), data["roi"]))
+        rows = _of_video(mosaic, RoiInFrameSerializer, frames)
+        return Response({"count": len(frames), "results": rows})
 
     @extend_schema(parameters=[ComponentQuerySerializer], responses=PNG, filters=False)
     def layer(self, request: Request, pk: str, name: str) -> HttpResponseBase:

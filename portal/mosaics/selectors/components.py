@@ -38,8 +38,8 @@ def component_of(mosaic: Mosaic, component: int) -> MosaicComponent:
     components = list(mosaic.components.all())
     if not components:
         raise ConflictError("The mosaic is not ready yet.", code="mosaic-not-ready")
-    for found in components:
-        if found.index == component:
-            return found
+    for row in components:
+        if row.index == component:
+            return row
     known = f"it has {len(components)}, counted from 0"
     raise NotFoundError(f"The mosaic has no component {component}; {known}.")

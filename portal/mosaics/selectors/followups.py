@@ -29,10 +29,10 @@ def followup_list(user: User) -> QuerySet[Followup]:
 
 def followup_get(user: User, followup_id: uuid.UUID) -> Followup:
     """A follow-up; ``NotFoundError`` also for another lab's."""
-    found = followup_list(user).filter(pk=followup_id).first()
-    if found is None:
+    followup = followup_list(user).filter(pk=followup_id).first()
+    if followup is None:
         raise NotFoundError("There is no such follow-up.")
-    return found
+    return followup
 
 
 def followup_job(followup: Followup) -> Job | None:

@@ -133,13 +133,13 @@ def mosaic_report(mosaic: Mosaic) -> MosaicReport:
         if status != FrameStatus.REGISTERED:
             key = (status, reason_of(status=status, code=code).code)
             kinds[key] = kinds.get(key, 0) + count
-    found = [ReasonCount(status, REASONS[code], n) for (status, code), n in kinds.items()]
+    reason_counts = [ReasonCount(status, REASONS[code], n) for (status, code), n in kinds.items()]
     return MosaicReport(
         frames=sum(counts.values()),
         registered=counts[FrameStatus.REGISTERED],
         skipped=counts[FrameStatus.SKIPPED],
         failed=counts[FrameStatus.FAILED],
-        reasons=tuple(sorted(found, key=lambda row: (-row.count, row.reason.code))),
+        reasons=tuple(sorted(reason_counts, key=lambda row: (-row.count, row.reason.code))),
     )
 
 
@@ -168,8 +168,8 @@ def runs_lost(runs: Sequence[FrameRun]) -> list[FrameRun]:
 
 def reasons_of(runs: Sequence[FrameRun]) -> list[Reason]:
     """The kinds that occur, for the legend: in the mosaic first."""
-    found = {run.kind for run in runs}
-    return [reason for reason in REASONS.values() if reason in found]
+    run_kinds = {run.kind for run in runs}
+    return [reason for reason in REASONS.values() if reason in run_kinds]
 
 
 def frame_columns(mosaic: Mosaic) -> FrameColumns:
@@ -207,7 +207,7 @@ def _flat_outlines(mosaic: Mosaic, rows: Sequence[Any]) -> Iterator[list[float] 
     xy, is_front = maps.to_plane(view)
     flat = np.round(xy.reshape(len(placed), -1), DECIMALS).tolist()
     usable = [bool(row.all()) for row in is_front]
-    found = iter(zip(flat, usable, strict=True))
+    outlines = iter(zip(flat, usable, strict=True))
     for row in rows:
-        outline, is_usable = (None, False) if row[0] is None else next(found)
+        outline, is_usable = (None, False) if row[0] is None else next(outlines)
         yield outline if is_usable else None

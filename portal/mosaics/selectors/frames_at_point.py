@@ -70,9 +70,9 @@ def frames_at_point(
     maps = maps_of(mosaic, [row[2] for row in rows], [row[5] for row in rows])
     xy, is_front = maps.to_frame(np.array([[x, y]], np.float64))
     xy_frame = xy[:, 0]
-    seen = np.flatnonzero(is_front[:, 0] & inside_convex(view, xy_frame))
+    in_view = np.flatnonzero(is_front[:, 0] & inside_convex(view, xy_frame))
     away_px = np.linalg.norm(xy_frame - view.mean(axis=0), axis=1)
-    order = sorted(seen, key=lambda i: (-(rows[i][3] or 0.0), away_px[i], rows[i][0]))[:limit]
+    order = sorted(in_view, key=lambda i: (-(rows[i][3] or 0.0), away_px[i], rows[i][0]))[:limit]
     outlines, _ = maps.chosen([int(i) for i in order]).to_plane(view)
     second = mosaic.video.time_base_s
     frames = tuple(
@@ -88,7 +88,7 @@ def frames_at_point(
         )
         for i, outline in zip(order, outlines, strict=True)
     )
-    return FramesAtPoint(len(seen), frames)
+    return FramesAtPoint(len(in_view), frames)
 
 
 def _rows_near(mosaic: Mosaic, *, x: float, y: float, component: int) -> list[tuple[Any, ...]]:

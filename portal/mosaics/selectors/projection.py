@@ -72,14 +72,14 @@ class RoiInFrame:
 
 def rois_on_component(user: User, mosaic: Mosaic, *, component: int = 0) -> list[ProjectedRoi]:
     """ROIs drawn on frames of the video, projected onto a component of the mosaic."""
-    found = component_of(mosaic, component)
+    component_row = component_of(mosaic, component)
     drawn = Roi.objects.visible_to(user).live()
     drawn = drawn.filter(canvas=mosaic.video.canvas, frame_index__isnull=False)
     rois = list(drawn.select_related("label").order_by("created_at", "id")[:MAX_ROIS])
     placed = _placed(
         mosaic, {roi.frame_index for roi in rois if roi.frame_index is not None}, component
     )
-    plane = shapely.box(0, 0, found.canvas.width_px, found.canvas.height_px)
+    plane = shapely.box(0, 0, component_row.canvas.width_px, component_row.canvas.height_px)
     projected = []
     for roi in rois:
         if roi.frame_index not in placed:
@@ -136,8 +136,8 @@ def frames_of_roi(mosaic: Mosaic, roi: Roi) -> list[RoiInFrame]:
             status=FrameStatus.REGISTERED,
         ).order_by("index")
     )
-    seen = sorted(_rois_in_frames(mosaic, roi, rows), key=_sharpest_first)
-    return seen[:MAX_FRAMES]
+    frames = sorted(_rois_in_frames(mosaic, roi, rows), key=_sharpest_first)
+    return frames[:MAX_FRAMES]
 
 
 def piece_px(maps: FrameMaps) -> float | None:
@@ -146,7 +146,7 @@ def piece_px(maps: FrameMaps) -> float | None:
 
 
 def projected_geometry(
-    geometry: GeoJsonGeometry, move: Move, seen: BaseGeometry, piece: float | None = None
+    geometry: GeoJsonGeometry, move: Move, view: BaseGeometry, piece: float | None = None
 ) -> tuple[GeoJsonGeometry, float] | None:
     """GeoJSON outline projected onto another plane, cut to the visible part, and its share.
 
@@ -156,7 +156,7 @@ def projected_geometry(
         piece: Longest edge that is moved without being cut, px; None moves only the corners.
     """
     if mark_kind(geometry):
-        return _projected_mark(geometry, move, seen, piece)
+        return _projected_mark(geometry, move, view, piece)
     moved = []
     for rings in polygons_of(geometry):
         corners = [move(_cut(ring, piece)) for ring in rings]
@@ -164,17 +164,19 @@ def projected_geometry(
             return None
         shell, *holes = [xy[0] for xy, _ in corners]
         moved.append(Polygon(shell, holes))
-    whole: BaseGeometry = shapely.make_valid(MultiPolygon(moved) if len(moved) > 1 else moved[0])
-    cut = _polygons_of(shapely.intersection(whole, seen))
+    projected: BaseGeometry = shapely.make_valid(
+        MultiPolygon(moved) if len(moved) > 1 else moved[0]
+    )
+    cut = _polygons_of(shapely.intersection(projected, view))
     if cut is None or cut.area < MIN_AREA_PX:
         return None
-    share = min(1.0, float(cut.area / max(whole.area, 1e-9)))
+    share = min(1.0, float(cut.area / max(projected.area, 1e-9)))
     plain = mapping(shapely.set_precision(cut, 10**-DECIMALS))
     return {"type": plain["type"], "coordinates": plain["coordinates"]}, round(share, 4)
 
 
 def _projected_mark(
-    geometry: GeoJsonGeometry, move: Move, seen: BaseGeometry, piece: float | None
+    geometry: GeoJsonGeometry, move: Move, view: BaseGeometry, piece: float | None
 ) -> tuple[GeoJsonGeometry, float] | None:
     """Points or lines; the share is that of the points, or of the length."""
     is_line = mark_kind(geometry) == RoiKind.LINE
@@ -184,12 +186,12 @@ def _projected_mark(
         if not is_front.all():
             return None
         moved.append(xy[0])
-    whole: BaseGeometry = MultiLineString(moved) if is_line else MultiPoint(np.vstack(moved))
-    parts = shapely.get_parts(shapely.intersection(whole, seen))
+    projected: BaseGeometry = MultiLineString(moved) if is_line else MultiPoint(np.vstack(moved))
+    parts = shapely.get_parts(shapely.intersection(projected, view))
     left = [part for part in parts if (part.geom_type == "LineString") == is_line]
     if not left:
         return None
-    share = sum(p.length for p in left) / whole.length if is_line else len(left) / len(moved)
+    share = sum(p.length for p in left) / projected.length if is_line else len(left) / len(moved)
     cut = shapely.multilinestrings(left) if is_line else shapely.multipoints(left)
     plain = mapping(shapely.transform(cut, lambda xy: np.round(xy, DECIMALS)))
     return {"type": plain["type"], "coordinates": plain["coordinates"]}, round(min(1.0, share), 4)
@@ -217,15 +219,17 @@ def _rois_in_frames(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> It
     if not rows:
         return
     view = view_of(mosaic)
-    seen, second = Polygon(view), mosaic.video.time_base_s
+    view_polygon, second = Polygon(view), mosaic.video.time_base_s
     maps = maps_of(mosaic, [row.H_mosaic_from_frame for row in rows], [row.mesh for row in rows])
     outlines, _ = maps.to_plane(view)
     for number, (row, outline) in enumerate(zip(rows, outlines, strict=True)):
-        own = maps.chosen([number])
-        cut = projected_geometry(roi.geometry, own.to_frame, seen, piece_px(own))
+        frame_map = maps.chosen([number])
+        cut = projected_geometry(
+            roi.geometry, frame_map.to_frame, view_polygon, piece_px(frame_map)
+        )
         if cut is None:
             continue
-        centre = own.to_frame(np.array([[roi.centroid_x, roi.centroid_y]]))[0][0, 0]
+        centre = frame_map.to_frame(np.array([[roi.centroid_x, roi.centroid_y]]))[0][0, 0]
         frame = FrameAtPoint(
             index=row.index,
             pts=row.pts,
@@ -239,15 +243,19 @@ def _rois_in_frames(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> It
         yield RoiInFrame(frame, *cut)
 
 
-def _sharpest_first(seen: RoiInFrame) -> tuple[float, float, int]:
+def _sharpest_first(roi_in_frame: RoiInFrame) -> tuple[float, float, int]:
     """Frames that see all of it before those that see a part, to a tenth."""
-    return (-round(seen.share, 1), -(seen.frame.sharpness or 0.0), seen.frame.index)
+    return (
+        -round(roi_in_frame.share, 1),
+        -(roi_in_frame.frame.sharpness or 0.0),
+        roi_in_frame.frame.index,
+    )
 
 
 def _polygons_of(shape: BaseGeometry) -> Polygon | MultiPolygon | None:
     """The areas of it, without the points and lines an intersection may leave."""
     parts = shapely.get_parts(shape).tolist()
-    found = [part for part in parts if isinstance(part, Polygon) and part.area > 0]
-    if not found:
+    polygons = [part for part in parts if isinstance(part, Polygon) and part.area > 0]
+    if not polygons:
         return None
-    return found[0] if len(found) == 1 else MultiPolygon(found)
+    return polygons[0] if len(polygons) == 1 else MultiPolygon(polygons)

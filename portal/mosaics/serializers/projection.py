@@ -53,10 +53,10 @@ class RoiInFrameSerializer(FrameAtPointSerializer):
     geometry = GeometryField(help_text="The outline in the frame, cut to the scope's view")
     share = serializers.FloatField()
 
-    def to_representation(self, seen: Any) -> dict[str, Any]:
+    def to_representation(self, roi_in_frame: Any) -> dict[str, Any]:
         """The frame's own fields, then the outline."""
-        frame = FrameAtPointSerializer(seen.frame, context=self.context).data
-        return {**frame, "geometry": seen.geometry, "share": seen.share}
+        frame = FrameAtPointSerializer(roi_in_frame.frame, context=self.context).data
+        return {**frame, "geometry": roi_in_frame.geometry, "share": roi_in_frame.share}
 
 
 class RoiFramesSerializer(serializers.Serializer[Any]):

@@ -95,8 +95,8 @@ def followup_ready(
     followup.save()
     storage.folder_publish(folder, storage.derived_folder(followup.pk))
     payload = {"followup_id": str(followup.pk), "roi_id": str(followup.roi_id)}
-    found = {"found": len(followup.result)}
-    event_emit("followup.finished", lab_id=followup.lab_id, payload=payload | found)
+    result_count = {"found": len(followup.result)}
+    event_emit("followup.finished", lab_id=followup.lab_id, payload=payload | result_count)
 
 
 def followup_job_ended(*, payload: Mapping[str, Any]) -> None:

@@ -98,7 +98,7 @@ def mosaics_purge(*, payload: Mapping[str, Any]) -> None:
     planes = list(Canvas.all_objects.filter(mosaic_component__mosaic__in=mosaics))
     gone = Q(trash_entry=payload["entry_id"]) | Q(pk__in=[canvas.pk for canvas in planes])
     followups = _followups_of(Canvas.all_objects.filter(gone))
-    ids = {str(one.pk) for one in (*mosaics, *followups, *planes)}
+    ids = {str(row.pk) for row in (*mosaics, *followups, *planes)}
     for followup in followups:
         followup.delete()
     for mosaic in mosaics:
@@ -147,5 +147,5 @@ def _cancel_jobs(targets: Sequence[uuid.UUID], user: User) -> None:
 def _is_work_shared(mosaic: Mosaic, purged: Iterable[Mosaic]) -> bool:
     """Return whether a mosaic that stays uses the same stages."""
     others = Mosaic.all_objects.filter(video=mosaic.video_id)
-    stay = others.exclude(pk__in=[one.pk for one in purged])
+    stay = others.exclude(pk__in=[purged_mosaic.pk for purged_mosaic in purged])
     return any(build_cache_folder(other) == build_cache_folder(mosaic) for other in stay)

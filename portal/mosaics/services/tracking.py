@@ -118,15 +118,15 @@ def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int)
 
 def outline_at(roi: Roi, index: int) -> GeoJsonGeometry | None:
     """The outline on a key frame; None if it is not a key frame, or the ROI is out of view."""
-    found = next((key for key in roi.track if key["index"] == index), None)
-    if found is not None:
-        geometry: GeoJsonGeometry | None = found["geometry"]
+    key_frame = next((key for key in roi.track if key["index"] == index), None)
+    if key_frame is not None:
+        geometry: GeoJsonGeometry | None = key_frame["geometry"]
         return geometry
     return roi.geometry if index == roi.frame_index else None
 
 
 def track_written(
-    *, roi: Roi, user: User, version: int, span: TrackSpan, found: Sequence[TrackedKeyFrame]
+    *, roi: Roi, user: User, version: int, span: TrackSpan, key_frames: Sequence[TrackedKeyFrame]
 ) -> Roi:
     """Replace the key frames of an earlier tracking of these frames by new ones.
 
@@ -143,7 +143,7 @@ def track_written(
         if key["by"] == "hand" or not low <= key["index"] <= high or key["index"] == span.first
     ]
     have = {key["index"] for key in unchanged} | {roi.frame_index}
-    fresh = [key for key in found if key["index"] not in have]
+    fresh = [key for key in key_frames if key["index"] not in have]
     return roi_update(
         roi=roi, user=user, expected_version=version, changes={"track": [*unchanged, *fresh]}
     ).roi

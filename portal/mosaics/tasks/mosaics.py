@@ -184,13 +184,13 @@ def _number(value: float | None) -> float | None:
 
 def _plain_json(values: JsonObject) -> JsonObject:
     """The same with None for what is not finite, at any depth."""
-    found: JsonObject = {}
+    document: JsonObject = {}
     for key, value in values.items():
         is_deep = isinstance(value, dict)
-        found[key] = _plain_json(value) if is_deep else value
+        document[key] = _plain_json(value) if is_deep else value
         if isinstance(value, float):
-            found[key] = _number(value)
-    return found
+            document[key] = _number(value)
+    return document
 
 
 def _result(mosaic: Mosaic) -> JobResult:

@@ -52,21 +52,23 @@ def roi_track(
     span = TrackSpan(first, last)
     track = _followed(context, roi, outline, span)
     table = frame_table(canvas_video(roi.canvas))
-    found = list(_key_frames(track, outline, table))
+    key_frames = list(_key_frames(track, outline, table))
     reached = track.outlines[-1].index
-    if not found:
+    if not key_frames:
         raise UserError(
             f"The ROI was lost at once: {track.lost or 'no frame could be decoded'}.", code="lost"
         )
     try:
         with context.effect():
-            track_written(roi=roi, user=job.created_by, version=version, span=span, found=found)
+            track_written(
+                roi=roi, user=job.created_by, version=version, span=span, key_frames=key_frames
+            )
     except PortalError as error:
         raise UserError(error.message, code=error.code) from error
     result: JobResult = {
         "frames": len(track.outlines) - 1,
         "last": reached,
-        "key_frames": len(found),
+        "key_frames": len(key_frames),
     }
     if track.lost:
         result |= {"outcome": f"lost after frame {reached + 1}", "reason": track.lost}

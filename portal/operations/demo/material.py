@@ -114,14 +114,14 @@ def _slides(slides: Path) -> Iterator[DemoFile]:
 
 def _glas(folder: Path) -> Iterator[DemoFile]:
     wanted = dict(GLAS_PER_GRADE)
-    seen: set[tuple[str, str]] = set()
+    used: set[tuple[str, str]] = set()
     with (folder / "rois.csv").open(newline="") as lines:
         for row in csv.DictReader(lines):
             grade, patient = row["label"], row["patient"]
             # Different patients within a grade: similar cases leave the same patient out.
-            if not wanted.get(grade) or (grade, patient) in seen:
+            if not wanted.get(grade) or (grade, patient) in used:
                 continue
-            seen.add((grade, patient))
+            used.add((grade, patient))
             wanted[grade] -= 1
             yield DemoFile(
                 folder / row["image"],

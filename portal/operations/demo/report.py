@@ -56,8 +56,8 @@ def _similar(outcome: DemoResult, people: Cast, say: Say) -> None:
         "other patients, nearest first:"
     )
     for hit in result.hits:
-        found = hit.roi
+        hit_roi = hit.roi
         say(
-            f"           {hit.rank}. {hit.distance:.3f}  {found.canvas.case.accession:<14} "
-            f"{found.name} ({found.label or 'no label'})"
+            f"           {hit.rank}. {hit.distance:.3f}  {hit_roi.canvas.case.accession:<14} "
+            f"{hit_roi.name} ({hit_roi.label or 'no label'})"
         )

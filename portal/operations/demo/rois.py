@@ -67,14 +67,14 @@ def _dab_regions(canvas: Canvas, *, seed: str) -> list[tuple[str, dict[str, obje
     dab = rgb2hed(thumbnail)[..., 2]
     scale = canvas.width_px / thumbnail.shape[1]
     random = np.random.default_rng(uuid.uuid5(NAMESPACE, seed).int % 2**32)
-    found = [
+    regions = [
         (_outline(circle, random) * scale, float(dab[_disc(thumbnail, circle)].mean()))
         for circle in _circles(thumbnail, random)
     ]
-    rich = float(np.median([share for _, share in found])) if found else 0.0
+    rich = float(np.median([share for _, share in regions])) if regions else 0.0
     return [
         (f"Region {number}", _polygon(outline), "DAB rich" if share > rich else "DAB poor")
-        for number, (outline, share) in enumerate(found, start=1)
+        for number, (outline, share) in enumerate(regions, start=1)
     ]
 
 

@@ -54,14 +54,16 @@ def storage() -> list[DoctorFinding]:
         ]
     message = f"{usage.free / 2**30:.0f} GiB of {usage.total / 2**30:.0f} GiB are free."
     if usage.free < min(LOW_SHARE * usage.total, LOW_BYTES):
-        found = [warning("storage", message, "Make room, or move the storage to a larger volume.")]
+        findings = [
+            warning("storage", message, "Make room, or move the storage to a larger volume.")
+        ]
     else:
-        found = [ok("storage", message)]
-    found += objects()
+        findings = [ok("storage", message)]
+    findings += objects()
     if problem := identity_problem():
         remedy = "Point both to the same portal; after a restore: manage.py archive_sweep --adopt"
-        found.append(error("storage", problem, remedy))
-    return found
+        findings.append(error("storage", problem, remedy))
+    return findings
 
 
 def objects() -> list[DoctorFinding]:
@@ -102,30 +104,30 @@ def sandbox() -> list[DoctorFinding]:
 
 def libraries() -> list[DoctorFinding]:
     """Report versions of the libraries for images and vectors."""
-    found = {name: _version(name) for name in _LIBRARIES}
+    versions = {name: _version(name) for name in _LIBRARIES}
     index = next((f"{name} {known}" for name in _INDEX if (known := _version(name))), "")
-    missing = [name for name, known in found.items() if not known]
+    missing = [name for name, known in versions.items() if not known]
     if missing == ["torch"] and index:
         message = "torch is not installed: this installation serves pages; no worker can run on it."
         return [warning("libraries", message, "Workers need pip install 'tessera[worker]'.")]
     if missing or not index:
         names = ", ".join(missing + ([] if index else ["faiss"]))
         return [error("libraries", f"Not installed: {names}.", "pip install 'tessera[cpu,worker]'")]
-    message = ", ".join(f"{name} {known}" for name, known in found.items())
+    message = ", ".join(f"{name} {known}" for name, known in versions.items())
     return [ok("libraries", f"{message}, {index}.")]
 
 
 def models() -> list[DoctorFinding]:
     """Check the device, and load each encoder as a worker does."""
     try:
-        found = _loaded()
+        loaded = _loaded()
     except (OSError, ValueError, subprocess.SubprocessError) as failed:
         message = f"The networks cannot be loaded: {_last_line(failed)}."
         return [error("device", message, "Correct TESSERA_DEVICE; see: python -m ml embed --help")]
-    device = found["device"]
+    device = loaded["device"]
     wanted = os.environ.get("TESSERA_DEVICE", "auto")
     lines = [ok("device", f"{device} (TESSERA_DEVICE={wanted}).")]
-    for kind, state in found["encoders"].items():
+    for kind, state in loaded["encoders"].items():
         name = settings.TESSERA_ENCODERS[kind]
         if "error" in state:
             remedy = (
@@ -145,8 +147,8 @@ def _loaded() -> JsonObject:
         timeout=MODELS_WAIT_S,
         check=True,
     )
-    found: JsonObject = json.loads(done.stdout.splitlines()[-1])
-    return found
+    document: JsonObject = json.loads(done.stdout.splitlines()[-1])
+    return document
 
 
 def _last_line(failed: Exception) -> str:

@@ -23,8 +23,8 @@ def front_end() -> list[DoctorFinding]:
 
 def front_end_problem() -> str:
     """Problem that prevents every page from being shown; empty if there is none."""
-    found = front_end()[0]
-    return f"{found.message} {found.remedy}" if found.level == "error" else ""
+    finding = front_end()[0]
+    return f"{finding.message} {finding.remedy}" if finding.level == "error" else ""
 
 
 def _collected(built: Path, root: Path) -> DoctorFinding | None:
@@ -60,8 +60,8 @@ def _built(built: Path) -> DoctorFinding | None:
     return None
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    return other.is_file() and one.read_bytes() == other.read_bytes()
+def _is_same(first: Path, second: Path) -> bool:
+    return second.is_file() and first.read_bytes() == second.read_bytes()
 
 
 _PART = "pages"

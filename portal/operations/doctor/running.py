@@ -22,20 +22,22 @@ INSECURE = "development-only-"
 
 def settings_are_safe() -> list[DoctorFinding]:
     """Check the secret key and debug pages."""
-    found = []
+    findings = []
     if settings.DEBUG:
         remedy = "Set DJANGO_SETTINGS_MODULE=portal.config.settings.production."
-        found.append(warning("debug", "Debug pages are on; they show code to anyone.", remedy))
+        findings.append(warning("debug", "Debug pages are on; they show code to anyone.", remedy))
     else:
-        found.append(ok("debug", "Debug pages are off."))
+        findings.append(ok("debug", "Debug pages are off."))
     key = settings.SECRET_KEY
     if key.startswith(INSECURE) or len(key) < 50:
         remedy = "Set TESSERA_SECRET_KEY to at least 50 random characters, and keep it."
         level = warning if settings.DEBUG else error
-        found.append(level("secret key", "The secret key is publicly known or too short.", remedy))
+        findings.append(
+            level("secret key", "The secret key is publicly known or too short.", remedy)
+        )
     else:
-        found.append(ok("secret key", "Set."))
-    return found
+        findings.append(ok("secret key", "Set."))
+    return findings
 
 
 def workers() -> list[DoctorFinding]:
@@ -62,7 +64,7 @@ def beat() -> list[DoctorFinding]:
 
 def queue() -> list[DoctorFinding]:
     """Check that no job waits for long and every waiting kind is known."""
-    found = []
+    findings = []
     unknown = sorted(
         set(
             Job.objects.filter(state=JobState.QUEUED)
@@ -74,14 +76,14 @@ def queue() -> list[DoctorFinding]:
         message = (
             f"Some waiting jobs are of kinds that this release does not know: {', '.join(unknown)}."
         )
-        found.append(warning("jobs", message, "Start workers of the release that created them."))
+        findings.append(warning("jobs", message, "Start workers of the release that created them."))
     late = [row for row in queue_lengths() if row.oldest_s > LATE_S]
     for row in late:
         message = (
             f"{row.count} {row.kind} jobs are waiting, the oldest for {row.oldest_s / 3600:.1f} h."
         )
-        found.append(warning("jobs", message, f"Add workers for the queue {row.queue}."))
-    return found or [ok("jobs", "No job has been waiting long.")]
+        findings.append(warning("jobs", message, f"Add workers for the queue {row.queue}."))
+    return findings or [ok("jobs", "No job has been waiting long.")]
 
 
 def index() -> list[DoctorFinding]:

@@ -87,8 +87,8 @@ def _clock(ahead_s: float) -> DoctorFinding:
 def broker() -> list[DoctorFinding]:
     """Check that the broker answers."""
     try:
-        with current_app.connection_for_read(connect_timeout=BROKER_WAIT_S) as found:
-            found.ensure_connection(max_retries=1, timeout=BROKER_WAIT_S)
+        with current_app.connection_for_read(connect_timeout=BROKER_WAIT_S) as connection:
+            connection.ensure_connection(max_retries=1, timeout=BROKER_WAIT_S)
     except (OSError, KombuError) as failed:
         where = _without_password(settings.CELERY_BROKER_URL)
         message = f"The broker {where} does not answer ({_reason(failed)})."
@@ -123,9 +123,9 @@ def mail() -> list[DoctorFinding]:
         return [warning("mail", message, "Set TESSERA_EMAIL_URL and TESSERA_EMAIL_FROM.")]
     where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     try:
-        found = get_connection()
-        found.open()
-        found.close()
+        connection = get_connection()
+        connection.open()
+        connection.close()
     except smtplib.SMTPAuthenticationError as failed:
         message = f"The mail server {where} rejects the user or password (code {failed.smtp_code})."
         return [error("mail", message, "Correct user and password in TESSERA_EMAIL_URL.")]

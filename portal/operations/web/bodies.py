@@ -189,16 +189,16 @@ async def body_of(scope: Scope, receive: Receive) -> io.BytesIO | StreamedBody:
     length = int(fields.get(b"content-length", b"0"))
     if length > SMALL_BYTES:
         return StreamedBody(receive)
-    found, has_more = bytearray(), is_chunked or length > 0
+    received, has_more = bytearray(), is_chunked or length > 0
     while has_more:
         message = await receive()
         if message["type"] != "http.request":
             raise ClientLeftError
-        found += message["body"]
+        received += message["body"]
         has_more = message["more_body"]
-        if len(found) > SMALL_BYTES:
+        if len(received) > SMALL_BYTES:
             raise NoLengthError
     if is_chunked:
-        headers = [one for one in scope["headers"] if one[0] != b"transfer-encoding"]
-        scope["headers"] = [*headers, (b"content-length", b"%d" % len(found))]
-    return io.BytesIO(found)
+        headers = [header for header in scope["headers"] if header[0] != b"transfer-encoding"]
+        scope["headers"] = [*headers, (b"content-length", b"%d" % len(received))]
+    return io.BytesIO(received)

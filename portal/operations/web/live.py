@@ -57,8 +57,8 @@ class LiveQuestion(NamedTuple):
 
 def live_question(scope: Scope) -> LiveQuestion | None:
     """Poll of a request, if it may be answered without Django."""
-    found = _PATH.fullmatch(scope["path"]) if scope["method"] == "GET" else None
-    if found is None:
+    match = _PATH.fullmatch(scope["path"]) if scope["method"] == "GET" else None
+    if match is None:
         return None
     fields = {name: value.decode("latin-1") for name, value in scope["headers"]}
     cookie = fields.get(b"cookie", "")
@@ -68,7 +68,7 @@ def live_question(scope: Scope) -> LiveQuestion | None:
     query = parse_qs(scope["query_string"].decode("latin-1"))
     try:
         since = parse_datetime(query["since"][0])
-        tab, canvas_id = uuid.UUID(query["tab"][0]), uuid.UUID(found[1])
+        tab, canvas_id = uuid.UUID(query["tab"][0]), uuid.UUID(match[1])
     except (KeyError, ValueError):
         return None
     if since is None or since.tzinfo is None:
@@ -132,14 +132,14 @@ class LiveAnswers:
         return ReadyAnswer(200, headers, body)
 
     async def _canvas(self, canvas_id: uuid.UUID) -> _Canvas:
-        found = self._canvases.get(canvas_id) or _Canvas(canvas_id)
-        self._canvases[canvas_id] = found  # cached from now on, as long as it is requested
-        if found.until < time.monotonic():
-            if found.looking is None:  # one request reads, the others wait
-                found.looking = asyncio.ensure_future(self._in_thread(found.look))
-                found.looking.add_done_callback(lambda _: setattr(found, "looking", None))
-            await asyncio.shield(found.looking)
-        return found
+        canvas = self._canvases.get(canvas_id) or _Canvas(canvas_id)
+        self._canvases[canvas_id] = canvas  # cached from now on, as long as it is requested
+        if canvas.until < time.monotonic():
+            if canvas.looking is None:  # one request reads, the others wait
+                canvas.looking = asyncio.ensure_future(self._in_thread(canvas.look))
+                canvas.looking.add_done_callback(lambda _: setattr(canvas, "looking", None))
+            await asyncio.shield(canvas.looking)
+        return canvas
 
     async def _member(self, lab_id: uuid.UUID, cookie: str) -> uuid.UUID | None:
         """User of the session, if they are a member of the lab."""

@@ -66,8 +66,8 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
 
     def get_object(self) -> Assignment:
         """Assignment in the list."""
-        found = assignment_get(user_of(self.request), uuid.UUID(self.kwargs["pk"]))
-        return self.seen(found)
+        assignment = assignment_get(user_of(self.request), uuid.UUID(self.kwargs["pk"]))
+        return self.seen(assignment)
 
     def shown(self, row: Assignment) -> Any:
         """Representation of an assignment in answers."""

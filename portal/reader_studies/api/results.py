@@ -107,8 +107,8 @@ class StudyFindingsApi(ApiView, GenericAPIView[Study]):
         query.is_valid(raise_exception=True)
         canvas = canvas_get(user=user, canvas_id=query.validated_data["canvas"])
         result = image_result(study, canvas)
-        found: Any = InOrder("findings", result.findings, lambda one: one.place)
-        page: Any = self.paginate_queryset(found)
+        findings: Any = InOrder("findings", result.findings, lambda finding: finding.place)
+        page: Any = self.paginate_queryset(findings)
         return self.get_paginated_response(_represent(study, result, page))
 
 
@@ -139,8 +139,8 @@ class StudyDecideApi(ApiView):
         data = body.validated_data
         canvas = canvas_get(user=user, canvas_id=data["canvas"])
         if data["choice"] == "undo":
-            for one in data["findings"]:
-                services.decision_undo(study=study, user=user, finding=one)
+            for finding_id in data["findings"]:
+                services.decision_undo(study=study, user=user, finding=finding_id)
         else:
             named = labels_named(study.lab, [data["label"]] if data.get("label") else [])
             services.findings_decide(
@@ -158,10 +158,10 @@ class StudyDecideApi(ApiView):
         return Response(_represent(study, result, decided))
 
 
-def _represent(study: Study, result: ImageResult, found: Sequence[Finding]) -> Any:
+def _represent(study: Study, result: ImageResult, findings: Sequence[Finding]) -> Any:
     rows = Decision.objects.filter(
-        study=study, canvas=result.canvas, finding__in=[one.id for one in found]
+        study=study, canvas=result.canvas, finding__in=[finding.id for finding in findings]
     )
     decisions = {row.finding: row for row in rows}
-    shown = [finding_represent(one, result, decisions.get(one.id)) for one in found]
+    shown = [finding_represent(finding, result, decisions.get(finding.id)) for finding in findings]
     return FindingSerializer(shown, many=True).data

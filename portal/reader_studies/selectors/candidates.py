@@ -21,32 +21,32 @@ def canvases_named(
     missing."""
     wanted, of_cases = set(canvases), set(cases)
     rows = Canvas.objects.owned_by(user).select_related("case").defer("levels")
-    found = {row.pk: row for row in rows.filter(pk__in=wanted)} if wanted else {}
-    if wanted - found.keys():
+    by_id = {row.pk: row for row in rows.filter(pk__in=wanted)} if wanted else {}
+    if wanted - by_id.keys():
         raise NotFoundError("No such canvas.")
     if of_cases:
         known = Case.objects.owned_by(user).filter(pk__in=of_cases).count()
         if known != len(of_cases):
             raise NotFoundError("No such case.")
-        found |= {row.pk: row for row in rows.filter(case__in=of_cases)}
-    return sorted(found.values(), key=lambda one: (one.case.accession, one.created_at))
+        by_id |= {row.pk: row for row in rows.filter(case__in=of_cases)}
+    return sorted(by_id.values(), key=lambda canvas: (canvas.case.accession, canvas.created_at))
 
 
 def people_named(lab: Lab, ids: Collection[uuid.UUID]) -> list[User]:
     """Members of a lab; ``NotFoundError`` if one is not a member."""
     rows = Membership.objects.filter(lab=lab, user__in=set(ids), user__is_active=True)
-    found = [row.user for row in rows.select_related("user").order_by("user__email")]
-    if len(found) != len(set(ids)):
+    people = [row.user for row in rows.select_related("user").order_by("user__email")]
+    if len(people) != len(set(ids)):
         raise NotFoundError("people: somebody is not a member of this lab.")
-    return found
+    return people
 
 
 def labels_named(lab: Lab, ids: Collection[uuid.UUID]) -> list[Label]:
     """Labels of a lab; ``NotFoundError`` if it lacks one of them."""
-    found = list(Label.objects.filter(lab=lab, pk__in=set(ids)))
-    if len(found) != len(set(ids)):
+    labels = list(Label.objects.filter(lab=lab, pk__in=set(ids)))
+    if len(labels) != len(set(ids)):
         raise NotFoundError("labels: no such label in this lab.")
-    return found
+    return labels
 
 
 def images_to_choose(

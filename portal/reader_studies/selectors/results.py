@@ -73,13 +73,13 @@ def image_results(study: Study) -> list[ImageResult]:
     """Results of all images that can be compared, in the order they were added."""
     readings: dict[uuid.UUID, list[Assignment]] = {}
     rows = study.readings.select_related("canvas__case").order_by("created_at", "id")
-    for one in rows:
-        readings.setdefault(one.canvas_id, []).append(one)
+    for reading in rows:
+        readings.setdefault(reading.canvas_id, []).append(reading)
     images = []
     for of_canvas in readings.values():
-        done = [one for one in of_canvas if one.submitted_at is not None]
-        if len(done) > 1 and not any(one.is_blind for one in of_canvas):
-            done.sort(key=lambda one: str(one.person_id))
+        done = [reading for reading in of_canvas if reading.submitted_at is not None]
+        if len(done) > 1 and not any(reading.is_blind for reading in of_canvas):
+            done.sort(key=lambda reading: str(reading.person_id))
             images.append((of_canvas[0].canvas, done))
     return _results(study, images)
 
@@ -101,18 +101,23 @@ def label_key(label: Label) -> str:
 def _results(study: Study, images: Sequence[tuple[Canvas, list[Assignment]]]) -> list[ImageResult]:
     """Results of images, cached where possible; the outlines of cached ones take one query."""
     stored = [cache.get(_name(study, rows)) for _, rows in images]
-    outlines = _outlines([one for one in stored if one is not None])
+    outlines = _outlines([stored_result for stored_result in stored if stored_result is not None])
     return [
         _computed(study, canvas, rows)
-        if one is None
-        else _from_json(one, canvas, tuple(row.person_id for row in rows), outlines)
-        for (canvas, rows), one in zip(images, stored, strict=True)
+        if stored_result is None
+        else _from_json(stored_result, canvas, tuple(row.person_id for row in rows), outlines)
+        for (canvas, rows), stored_result in zip(images, stored, strict=True)
     ]
 
 
 def _outlines(stored: Sequence[JsonObject]) -> dict[uuid.UUID, BaseGeometry]:
     """Outlines of all regions in these results, by the id of the submitted revision."""
-    ids = {row[1] for one in stored for _, _, regions, _ in one["findings"] for row in regions}
+    ids = {
+        row[1]
+        for stored_result in stored
+        for _, _, regions, _ in stored_result["findings"]
+        for row in regions
+    }
     rows = SubmittedRegion.objects.filter(revision__in=ids).values_list(
         "revision_id", "revision__geometry"
     )
@@ -133,8 +138,8 @@ def _computed(study: Study, canvas: Canvas, rows: list[Assignment]) -> ImageResu
         )
         for i, j in combinations(range(len(rows)), 2)
     }
-    found = tuple(findings(regions, min_iou=study.min_iou))
-    result = ImageResult(canvas, readers, pairs, found, left_out)
+    image_findings = tuple(findings(regions, min_iou=study.min_iou))
+    result = ImageResult(canvas, readers, pairs, image_findings, left_out)
     cache.set(name, _as_json(result), CACHE_S)
     return result
 
@@ -176,11 +181,11 @@ def _from_json(
         )
         for a, b, labels, named in stored["pairs"]
     }
-    found = tuple(
+    image_findings = tuple(
         Finding(uuid.UUID(pk), state, tuple(_region(row, outlines) for row in regions), iou)
         for pk, state, regions, iou in stored["findings"]
     )
-    return ImageResult(canvas, readers, pairs, found, stored["left_out"])
+    return ImageResult(canvas, readers, pairs, image_findings, stored["left_out"])
 
 
 def _region(
@@ -198,21 +203,21 @@ def _name(study: Study, rows: Iterable[Assignment]) -> str:
 
 def _regions(rows: list[Assignment]) -> tuple[list[list[DrawnRegion]], int]:
     """Submitted regions of each reading, and the number of those without an area."""
-    place = {one.pk: k for k, one in enumerate(rows)}
-    found: list[list[DrawnRegion]] = [[] for _ in rows]
+    place = {row.pk: k for k, row in enumerate(rows)}
+    regions_of_reader: list[list[DrawnRegion]] = [[] for _ in rows]
     left_out = 0
     submitted = SubmittedRegion.objects.filter(assignment__in=rows).order_by("revision_id")
-    for one in submitted.select_related("revision__roi").defer("revision__roi__geometry"):
-        outline = _outline(one.revision.geometry)
+    for row in submitted.select_related("revision__roi").defer("revision__roi__geometry"):
+        outline = _outline(row.revision.geometry)
         if not outline.area:
             left_out += 1
             continue
         region = DrawnRegion(
-            id=one.revision_id,
-            roi=one.revision.roi_id,
-            label=str(one.revision.label_id or ""),
+            id=row.revision_id,
+            roi=row.revision.roi_id,
+            label=str(row.revision.label_id or ""),
             outline=outline,
-            frame=one.revision.roi.frame_index,
+            frame=row.revision.roi.frame_index,
         )
-        found[place[one.assignment_id]].append(region)
-    return found, left_out
+        regions_of_reader[place[row.assignment_id]].append(region)
+    return regions_of_reader, left_out

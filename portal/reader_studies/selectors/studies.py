@@ -53,10 +53,10 @@ def study_list(user: User) -> QuerySet[Study]:
 
 def study_get(user: User, study_id: uuid.UUID) -> Study:
     """Study in the user's list; ``NotFoundError`` otherwise."""
-    found: Study | None = study_list(user).filter(pk=study_id).first()
-    if found is None:
+    study: Study | None = study_list(user).filter(pk=study_id).first()
+    if study is None:
         raise NotFoundError("There is no such study.")
-    return found
+    return study
 
 
 def progress_of(study: Study) -> tuple[list[User], list[ImageReadings]]:
@@ -67,16 +67,16 @@ def progress_of(study: Study) -> tuple[list[User], list[ImageReadings]]:
         .defer("canvas__levels")
         .order_by("created_at", "canvas__created_at", "id")
     )
-    readers = sorted({reading.person for reading in readings}, key=lambda one: str(one).lower())
+    readers = sorted({reading.person for reading in readings}, key=lambda row: str(row).lower())
     of_canvas: dict[uuid.UUID, list[Assignment]] = {}
-    for one in readings:
-        of_canvas.setdefault(one.canvas_id, []).append(one)
+    for row in readings:
+        of_canvas.setdefault(row.canvas_id, []).append(row)
     return readers, [_progress(rows[0].canvas, rows, readers) for rows in of_canvas.values()]
 
 
 def _progress(canvas: Canvas, rows: Iterable[Assignment], readers: Iterable[User]) -> ImageReadings:
     by_reader = {row.person_id: row for row in rows}
-    is_blind = any(one.is_blind for one in by_reader.values())
-    handed_in = sum(one.submitted_at is not None for one in by_reader.values())
+    is_blind = any(reading.is_blind for reading in by_reader.values())
+    handed_in = sum(reading.submitted_at is not None for reading in by_reader.values())
     readings = tuple(by_reader.get(reader.pk) for reader in readers)
     return ImageReadings(canvas, readings, is_blind, not is_blind and handed_in > 1)

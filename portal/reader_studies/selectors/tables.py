@@ -49,7 +49,7 @@ def _lines(
 
 def _figures(tally: LabelTally) -> tuple[str, ...]:
     areas = (f"{area:.1f}" for area in (tally.area_a, tally.area_b, tally.area_both))
-    rates = (_number(one) for one in (tally.iou, tally.f1, tally.dice, tally.kappa))
+    rates = (_number(rate) for rate in (tally.iou, tally.f1, tally.dice, tally.kappa))
     return (str(tally.n_a), str(tally.n_b), str(tally.matched), *rates, *areas)
 
 

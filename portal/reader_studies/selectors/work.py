@@ -110,10 +110,10 @@ _DUE_FIRST = (F("due_on").asc(nulls_last=True), "created_at", "id")
 
 def assignment_get(user: User, assignment_id: uuid.UUID) -> Assignment:
     """Assignment in the user's list; ``NotFoundError`` otherwise."""
-    found: Assignment | None = work_list(user).filter(pk=assignment_id).first()
-    if found is None:
+    assignment: Assignment | None = work_list(user).filter(pk=assignment_id).first()
+    if assignment is None:
         raise NotFoundError("There is no such assignment.")
-    return found
+    return assignment
 
 
 def work_next(user: User, *, after: Assignment | None = None) -> Assignment | None:
@@ -121,16 +121,16 @@ def work_next(user: User, *, after: Assignment | None = None) -> Assignment | No
     rows = Assignment.objects.owned_by(user).filter(person=user, submitted_at=None)
     if after is not None:
         rows = rows.exclude(pk=after.pk)
-    found: Assignment | None = rows.order_by(*_DUE_FIRST).first()
-    return found
+    assignment: Assignment | None = rows.order_by(*_DUE_FIRST).first()
+    return assignment
 
 
 def work_on_canvas(user: User, canvas: Canvas) -> Assignment | None:
     """The user's assignment on an image, if any; open ones first."""
     rows = Assignment.objects.owned_by(user).filter(person=user, canvas=canvas)
     order = F("submitted_at").desc(nulls_first=True)
-    found: Assignment | None = rows.select_related("study", "canvas").order_by(order).first()
-    return found
+    assignment: Assignment | None = rows.select_related("study", "canvas").order_by(order).first()
+    return assignment
 
 
 def work_open_count(user: User) -> int:
@@ -185,4 +185,4 @@ def load_of(lab: Lab) -> list[Load]:
     for member in members.select_related("user").order_by("user__full_name", "user__email"):
         row = known.get(member.user_id, nothing)
         loads.append(Load(member.user, row["open"], row["late"], row["done"], row["next"]))
-    return sorted(loads, key=lambda one: (-one.late, -one.open))
+    return sorted(loads, key=lambda load: (-load.late, -load.open))

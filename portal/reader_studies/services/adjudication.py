@@ -52,15 +52,18 @@ def findings_decide(
     """
     require_adjudicate(user, study)
     result = image_result(study, canvas)
-    known = {one.id: one for one in result.findings}
-    if missing := [one for one in findings if one not in known]:
+    known = {finding_id.id: finding_id for finding_id in result.findings}
+    if missing := [finding_id for finding_id in findings if finding_id not in known]:
         raise NotFoundError(f"There is no finding {missing[0]} on this image.")
-    labels = {label_key(one): one for one in Label.objects.filter(lab_id=study.lab_id)}
+    labels = {
+        label_key(finding_id): finding_id
+        for finding_id in Label.objects.filter(lab_id=study.lab_id)
+    }
     decided = []
     with transaction.atomic():
-        for one in findings:
-            finding = known[one]
-            decision_undo(study=study, user=user, finding=one, is_again=True)
+        for finding_id in findings:
+            finding = known[finding_id]
+            decision_undo(study=study, user=user, finding=finding_id, is_again=True)
             if choice == Choice.NOTHING:
                 roi = None
             elif choice == Choice.DRAWN:
@@ -77,9 +80,9 @@ def findings_decide(
                     label=labels.get(name),
                     name=CONSENSUS,
                     frame_index=frame,
-                    foreign={"metadata": {"study": study.name, "finding": str(one)}},
+                    foreign={"metadata": {"study": study.name, "finding": str(finding_id)}},
                 ).roi
-            row = Decision(lab_id=study.lab_id, study=study, canvas=canvas, finding=one)
+            row = Decision(lab_id=study.lab_id, study=study, canvas=canvas, finding=finding_id)
             row.choice, row.roi, row.decided_by = choice, roi, user
             decided.append(_written(row))
         study_event_emit(
@@ -95,17 +98,17 @@ def decision_undo(*, study: Study, user: User, finding: uuid.UUID, is_again: boo
         ForbiddenError. NotFoundError: there is no decision, unless ``is_again``.
     """
     require_adjudicate(user, study)
-    found = Decision.objects.select_related("roi").filter(study=study, finding=finding).first()
-    if found is None:
+    decision = Decision.objects.select_related("roi").filter(study=study, finding=finding).first()
+    if decision is None:
         if is_again:
             return
         raise NotFoundError("Nothing has been decided about this finding.")
     with transaction.atomic():
-        roi = found.roi
-        if roi is not None and found.choice != Choice.DRAWN and roi.deleted_at is None:
+        roi = decision.roi
+        if roi is not None and decision.choice != Choice.DRAWN and roi.deleted_at is None:
             roi_delete(roi=roi, user=user, expected_version=roi.version, despite_lock=True)
-        canvas_id = found.canvas_id
-        found.delete()
+        canvas_id = decision.canvas_id
+        decision.delete()
         if not is_again:
             study_event_emit("decided", study, canvas_id=str(canvas_id), choice="", count=1)
 

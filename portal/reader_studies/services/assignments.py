@@ -201,8 +201,8 @@ def _revisions(assignment: Assignment, study: Study) -> list[uuid.UUID]:
         rois = rois.filter(label__in=labels)
     versions = dict(rois.order_by().values_list("pk", "version"))
     rows = RoiRevision.objects.filter(roi__in=rois.order_by().values("pk")).order_by()
-    found = rows.values_list("pk", "roi_id", "version")
-    return [pk for pk, roi_id, version in found if versions.get(roi_id) == version]
+    keys = rows.values_list("pk", "roi_id", "version")
+    return [pk for pk, roi_id, version in keys if versions.get(roi_id) == version]
 
 
 def _check(lab: Lab, wanted: WantedReadings) -> None:

@@ -186,7 +186,7 @@ def _shown(
         words=STATES[finding.state],
         iou=finding.iou,
         regions=regions,
-        labels=[labels[one] for one in sorted(chosen) if one in labels],
+        labels=[labels[label_id] for label_id in sorted(chosen) if label_id in labels],
         width=(right - left) * scale + 2 * pad,
         height=(bottom - top) * scale + 2 * pad,
         roi=finding.regions[0][1].roi,

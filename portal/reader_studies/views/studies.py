@@ -152,9 +152,9 @@ def findings(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     result = image_result(row, canvas)
     shown = findings_shown(row, result, _labels(row.lab_id))
     wanted = request.GET.get("finding", "")
-    at = next((k for k, one in enumerate(shown) if str(one.id) == wanted), None)
+    at = next((k for k, finding in enumerate(shown) if str(finding.id) == wanted), None)
     if at is None:
-        at = next((k for k, one in enumerate(shown) if one.is_open), 0)
+        at = next((k for k, finding in enumerate(shown) if finding.is_open), 0)
     drawn = Roi.objects.owned_by(user).live().filter(canvas=canvas, created_by=user)
     context = {
         "study": row,
@@ -165,7 +165,7 @@ def findings(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
         "after": shown[at + 1] if at + 1 < len(shown) else None,
         "may_decide": may_adjudicate(user, row),
         "drawn": drawn.select_related("label").order_by("-created_at")[:OWN_SHOWN],
-        "agreed_open": sum(one.state == "agreed" and one.is_open for one in shown),
+        "agreed_open": sum(finding.state == "agreed" and finding.is_open for finding in shown),
     }
     return render(request, "reader_studies/findings.html", context)
 
@@ -226,7 +226,7 @@ def table(request: HttpRequest, study_id: uuid.UUID) -> StreamingHttpResponse:
 
 
 def _labels(lab_id: uuid.UUID) -> dict[str, Label]:
-    return {str(one.pk): one for one in Label.objects.filter(lab_id=lab_id)}
+    return {str(label.pk): label for label in Label.objects.filter(lab_id=lab_id)}
 
 
 def _uuid(text: str | None) -> uuid.UUID:

@@ -71,11 +71,11 @@ def mine(request: HttpRequest) -> HttpResponse:
 @require_GET
 def next_one(request: HttpRequest) -> HttpResponse:
     """Redirect to the user's next assignment."""
-    found = work_next(user_of(request))
-    if found is None:
+    assignment = work_next(user_of(request))
+    if assignment is None:
         messages.success(request, "Nothing is left to do.")
         return redirect("reader_studies:work")
-    return redirect("archive:viewer", found.canvas_id)
+    return redirect("archive:viewer", assignment.canvas_id)
 
 
 @audited(GET=AuditRule("work.viewed", every_s=HOUR_S))
@@ -129,8 +129,12 @@ def submit(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
         messages.error(request, error.message)
         return redirect("reader_studies:work")
     messages.success(request, f"“{row.canvas.name}” was handed in.")
-    found = work_next(user) if request.POST.get("then") == "next" else None
-    return redirect("archive:viewer", found.canvas_id) if found else redirect("reader_studies:work")
+    following = work_next(user) if request.POST.get("then") == "next" else None
+    return (
+        redirect("archive:viewer", following.canvas_id)
+        if following
+        else redirect("reader_studies:work")
+    )
 
 
 @audited(POST=rejections("assignment.reopened", "assignment", "assignment_id"))
@@ -254,8 +258,8 @@ def _tell_made(request: HttpRequest, made: list[Assignment]) -> None:
     if not made:
         messages.info(request, "All of them already had it.")
         return
-    images = len({one.canvas_id for one in made})
-    people = len({one.person_id for one in made})
+    images = len({assignment.canvas_id for assignment in made})
+    people = len({assignment.person_id for assignment in made})
     messages.success(
         request,
         f"{images} image{'s' * (images != 1)} for {people} "

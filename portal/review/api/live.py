@@ -165,10 +165,12 @@ class CanvasLiveApi(ApiView):
 def _live_answer(now: CanvasNow, since: datetime) -> TaggedAnswer:
     """Response with the ROIs that changed since the cursor; earlier ones were mostly sent."""
     after = since - timedelta(seconds=REPEAT_S)
-    rois = included_rois([one for one in now.changed if one.changed_at > after])
+    rois = included_rois([change for change in now.changed if change.changed_at > after])
     return live_answer(
         cursor=now.cursor,
-        changes=(change_text(one, rois.get((one.id, one.version))) for one in now.changed),
+        changes=(
+            change_text(change, rois.get((change.id, change.version))) for change in now.changed
+        ),
         people=map(person_text, now.people),
         has_more=now.has_more,
         video_events=now.video_events,

@@ -83,14 +83,14 @@ def included_rois(changes: Sequence[RoiChanged]) -> dict[tuple[uuid.UUID, int], 
     rows = roi_rows_small(list(wanted), max_chars=MAX_ROI_CHARS) if wanted else []
     versions = {row.id: row.version for row in rows}
     texts = dict(zip(versions, rows_text(rows), strict=True))
-    found: dict[tuple[uuid.UUID, int], str] = {}
+    included: dict[tuple[uuid.UUID, int], str] = {}
     left = MAX_INCLUDED_CHARS
     for change in changes:
         text = texts.get(change.id)
         left -= len(text) if text else 0
         if text is not None and left >= 0:
-            found[change.id, versions[change.id]] = text
-    return found
+            included[change.id, versions[change.id]] = text
+    return included
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode

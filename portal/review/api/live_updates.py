@@ -90,7 +90,7 @@ class LiveUpdates:
         keep = timedelta(seconds=KEEP_S)
         since = self.looked_at or began - keep
         changes = changes_since(Roi.objects.all(), self.canvas_id, since)
-        new = [one for one in changes[:MAX_CHANGES] if self._is_new(one)]
+        new = [roi_change for roi_change in changes[:MAX_CHANGES] if self._is_new(roi_change)]
         carried = included_rois(new)
         ended = timezone.now()
         for change in reversed(new):
@@ -120,14 +120,14 @@ class LiveUpdates:
     def _forget(self, before: datetime) -> None:
         """Drop old changes, cursors that need them, and ROIs beyond the memory limit."""
         left = MAX_INCLUDED_CHARS
-        for seen in reversed(list(self._seen.values())):
-            number = seen.change.id
-            left -= len(seen.roi or "")
-            if seen.at < before:
+        for update in reversed(list(self._seen.values())):
+            number = update.change.id
+            left -= len(update.roi or "")
+            if update.at < before:
                 del self._seen[number]
-                self._from = max(self._from or seen.at, seen.at)
-            elif left < 0 and seen.roi is not None:
-                self._seen[number] = replace(seen, roi=None)
+                self._from = max(self._from or update.at, update.at)
+            elif left < 0 and update.roi is not None:
+                self._seen[number] = replace(update, roi=None)
 
     def covers(self, since: datetime) -> bool:
         """Return whether all changes since then are in memory."""
@@ -136,13 +136,13 @@ class LiveUpdates:
     def answer(self, *, since: datetime, user_id: uuid.UUID, tab: uuid.UUID | None) -> TaggedAnswer:
         """Response to a page whose cursor is covered."""
         after = since - timedelta(seconds=REPEAT_S)
-        news = [seen for seen in self._seen.values() if seen.at > after]
+        news = [update for update in self._seen.values() if update.at > after]
         has_more = self._flooded_at is not None and self._flooded_at > after
         texts = {id(page.person): text for page, text in self._people}
         met = people_met((page for page, _ in self._people), user_id, tab)
         return live_answer(
             cursor=self.looked_at or since,
-            changes=() if has_more else (change_text(seen.change, seen.roi) for seen in news),
+            changes=() if has_more else (change_text(update.change, update.roi) for update in news),
             people=(texts[id(person)] for person in met),
             has_more=has_more,
             video_events=self._events,

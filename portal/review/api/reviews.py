@@ -92,7 +92,7 @@ class RoiReviewApi(ApiView):
         data = body.validated_data
         verdicts = rois_review(
             user=user_of(request),
-            rois=[(one["id"], one["version"]) for one in data["rois"]],
+            rois=[(entry["id"], entry["version"]) for entry in data["rois"]],
             state=data["state"],
             comment=data.get("comment", ""),
         )

@@ -50,10 +50,10 @@ def thread_of(roi: Roi) -> list[ThreadEntry]:
         .order_by("version")
     )
     entries, before = [], str(ReviewState.DRAFT)
-    for one in revisions:
-        if one.review_state != before:
-            entries.append(_entry(one.review_state, explained.get(one.version), one))
-        before = one.review_state
+    for revision in revisions:
+        if revision.review_state != before:
+            entries.append(_entry(revision.review_state, explained.get(revision.version), revision))
+        before = revision.review_state
     entries += [comment_entry(comment) for comment in comments if not comment.goes_with_verdict]
     return sorted(entries, key=lambda entry: entry.place)
 

@@ -28,10 +28,10 @@ def comment_add(*, roi: Roi, user: User, text: str) -> RoiComment:
 def comment_clean(text: str, *, may_be_empty: bool = False) -> str:
     """Strip the text. Raises ``InvalidInputError`` if it is empty or too long."""
     text = text.strip()
-    least = 0 if may_be_empty else 1
-    if not least <= len(text) <= COMMENT_MAX:
+    min_length = 0 if may_be_empty else 1
+    if not min_length <= len(text) <= COMMENT_MAX:
         raise InvalidInputError(
-            f"text: expected {least} to {COMMENT_MAX:,} characters, got {len(text):,}."
+            f"text: expected {min_length} to {COMMENT_MAX:,} characters, got {len(text):,}."
         )
     return text
 

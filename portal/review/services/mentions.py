@@ -41,9 +41,9 @@ def mentions_in(text: str, *, lab_id: uuid.UUID) -> Mentions:
         return Mentions()
     longest_first = sorted(ids, key=len, reverse=True)
     names = "|".join(re.escape(name) for name in longest_first)
-    found = re.findall(rf"(?<!\w)@(?:{names})(?!\w)", text, re.IGNORECASE)
-    known = [one for one in dict.fromkeys(found) if one[1:].casefold() in ids]
+    mentioned = re.findall(rf"(?<!\w)@(?:{names})(?!\w)", text, re.IGNORECASE)
+    known = [mention for mention in dict.fromkeys(mentioned) if mention[1:].casefold() in ids]
     return Mentions(
         tuple(known),
-        frozenset(pk for one in known for pk in ids[one[1:].casefold()]),
+        frozenset(pk for mention in known for pk in ids[mention[1:].casefold()]),
     )

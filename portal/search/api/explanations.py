@@ -59,8 +59,8 @@ class RoiExplanationApi(ApiView):
         if roi.deleted_at or other.deleted_at:
             raise NotFoundError("This ROI was deleted.")
         about(request, roi.pk)
-        found = roi_match_explain(roi=roi, other=other, lab_id=lab_id, user=user)
-        return _answer(request, found, encoder_for(roi))
+        outcome = roi_match_explain(roi=roi, other=other, lab_id=lab_id, user=user)
+        return _answer(request, outcome, encoder_for(roi))
 
 
 @audited(GET=AuditRule("search.explained", "query", "query_id", every_s=MINUTE_S))
@@ -81,13 +81,13 @@ class QueryExplanationApi(ApiView):
         query = query_get(user, query_id)
         other = roi_get(user, other_id, with_shared=False)
         about(request, query.pk)
-        found = query_match_explain(query=query, other=other, user=user)
-        return _answer(request, found, encoder_of_query(query))
+        outcome = query_match_explain(query=query, other=other, user=user)
+        return _answer(request, outcome, encoder_of_query(query))
 
 
-def _answer(request: Request, found: MatchExplanation | Job, encoder: Encoder | None) -> Response:
-    if isinstance(found, MatchExplanation):
-        return Response(match_represent(found, encoder))
-    response = job_accepted(found, request, explained=False)
+def _answer(request: Request, outcome: MatchExplanation | Job, encoder: Encoder | None) -> Response:
+    if isinstance(outcome, MatchExplanation):
+        return Response(match_represent(outcome, encoder))
+    response = job_accepted(outcome, request, explained=False)
     response["Retry-After"] = str(RETRY_AFTER_S)
     return response

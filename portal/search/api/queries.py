@@ -99,9 +99,9 @@ class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[
         serializer = SimilarQuerySerializer(data=request.query_params)
         serializer.is_valid(raise_exception=True)
         options = options_of(user, query.lab_id, serializer.validated_data)
-        found = query_search(query=query, user=user, options=options)
-        if isinstance(found, SimilarResult):
-            return Response(similar_represent(found))
-        response = job_accepted(found, request, query=str(query.pk))
+        outcome = query_search(query=query, user=user, options=options)
+        if isinstance(outcome, SimilarResult):
+            return Response(similar_represent(outcome))
+        response = job_accepted(outcome, request, query=str(query.pk))
         response["Retry-After"] = str(RETRY_AFTER_S)
         return response

@@ -95,25 +95,25 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
         serializer = ReportCreateSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
-        found: SimilarResult | Report | Job
+        outcome: SimilarResult | Report | Job
         if data.get("roi"):
             roi = roi_get(user, data["roi"], with_shared=False)
             options = options_of(user, roi.lab_id, data)
-            found = roi_search(roi=roi, user=user, options=options, use_judgements=data["judged"])
+            outcome = roi_search(roi=roi, user=user, options=options, use_judgements=data["judged"])
         elif data.get("query"):
             query = query_get(user, data["query"])
             options = options_of(user, query.lab_id, data)
-            found = query_search(query=query, user=user, options=options)
+            outcome = query_search(query=query, user=user, options=options)
         else:
             raise InvalidInputError("roi, query: give one of them.")
-        if isinstance(found, SimilarResult):
-            found = report_save(found, user, interpretation=data["interpretation"])
-        if isinstance(found, Job):
-            response = job_accepted(found, request, report=None)
+        if isinstance(outcome, SimilarResult):
+            outcome = report_save(outcome, user, interpretation=data["interpretation"])
+        if isinstance(outcome, Job):
+            response = job_accepted(outcome, request, report=None)
             response["Retry-After"] = str(RETRY_AFTER_S)
             return response
-        about(request, found.pk)
-        return Response(_whole(request, report_get(user, found.pk)), status=201)
+        about(request, outcome.pk)
+        return Response(_whole(request, report_get(user, outcome.pk)), status=201)
 
     @extend_schema(responses=ReportDetailSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:
@@ -124,8 +124,8 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
         """Delete a report that you made; managers may delete any."""
-        found = self.get_object()
-        report_delete(report=found, user=user_of(request))
+        report = self.get_object()
+        report_delete(report=report, user=user_of(request))
         return Response(status=204)
 
     @extend_schema(
@@ -135,14 +135,14 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
     def again(self, request: Request, pk: str) -> Response:
         """Repeat the search and list the changes. `409` if it cannot be repeated."""
         user = user_of(request)
-        found = report_get(user, self.get_object().pk)
-        result = report_repeat(report=found, user=user)
+        report = report_get(user, self.get_object().pk)
+        result = report_repeat(report=report, user=user)
         if isinstance(result, Job):
-            response = job_accepted(result, request, report=str(found.pk))
+            response = job_accepted(result, request, report=str(report.pk))
             response["Retry-After"] = str(RETRY_AFTER_S)
             return response
-        before = list(report_regions(user, found))
-        return Response(changes_represent(report_changes(found, before, result)))
+        before = list(report_regions(user, report))
+        return Response(changes_represent(report_changes(report, before, result)))
 
     @extend_schema(
         operation_id="report_interpretations", responses=ReportInterpretationSerializer(many=True)

@@ -165,7 +165,7 @@ def _answer(request: Request, roi_id: uuid.UUID, data: Mapping[str, Any]) -> Res
     user = user_of(request)
     roi, lab_id = roi_to_search(user, roi_id)
     about(request, roi.pk)
-    found = roi_search(
+    outcome = roi_search(
         roi=roi,
         lab_id=lab_id,
         user=user,
@@ -173,9 +173,9 @@ def _answer(request: Request, roi_id: uuid.UUID, data: Mapping[str, Any]) -> Res
         options=options_of(user, lab_id, data),
         use_judgements=data["judged"],
     )
-    if isinstance(found, SimilarResult):
-        return Response(similar_represent(found))
-    response = job_accepted(found, request, roi=str(roi.pk))
+    if isinstance(outcome, SimilarResult):
+        return Response(similar_represent(outcome))
+    response = job_accepted(outcome, request, roi=str(roi.pk))
     response["Retry-After"] = str(RETRY_AFTER_S)
     return response
 

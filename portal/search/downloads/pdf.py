@@ -218,7 +218,7 @@ def _interpretation(
 
 
 def _tallies(content: ReportContent, style: dict[str, ParagraphStyle]) -> list[Flowable]:
-    found: list[Flowable] = []
+    flowables: list[Flowable] = []
     for title, _, votes in content.tallies:
         lines = [[Paragraph(title, style["head"]), "", ""]]
         for vote in votes:
@@ -231,10 +231,10 @@ def _tallies(content: ReportContent, style: dict[str, ParagraphStyle]) -> list[F
             lines.append(
                 [Paragraph(_text(text), style["body"]) for text in (vote["name"], support, base)]
             )
-        found.append(
+        flowables.append(
             Table(lines, colWidths=[58 * mm, 46 * mm, 70 * mm], style=_ROWS, hAlign="LEFT")
         )
-    return found
+    return flowables
 
 
 def _count(number: int, word: str) -> str:
@@ -340,10 +340,10 @@ def _numbered(lab: str, made: str) -> type[PdfCanvas]:
 @lru_cache(maxsize=1)
 def _fonts() -> tuple[str, str]:
     """Register the fonts; names of the plain and the bold one."""
-    own = Path(reportlab.__file__).parent / "fonts"
+    packaged = Path(reportlab.__file__).parent / "fonts"
     for folder, files in (
         (_DEJAVU, ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")),
-        (own, ("Vera.ttf", "VeraBd.ttf")),
+        (packaged, ("Vera.ttf", "VeraBd.ttf")),
     ):
         if all((folder / file).is_file() for file in files):
             names = ("Report", "Report-Bold")
@@ -361,7 +361,7 @@ def _drawable(text: str) -> str:
     face = getattr(pdfmetrics.getFont(_fonts()[0]).face, "charToGlyph", None)
     if face is None:
         return text.encode("latin-1", "replace").decode("latin-1")
-    return "".join(one if ord(one) in face else "?" for one in text)
+    return "".join(letter if ord(letter) in face else "?" for letter in text)
 
 
 def _text(text: str) -> str:

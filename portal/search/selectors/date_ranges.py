@@ -48,7 +48,7 @@ class Intervals:
     def counted(self, field: str) -> dict[str, Count]:
         """Aggregates: number of rows in total, and from each start on."""
         from_start = [Count("pk", filter=Q(**{f"{field}__gte": start})) for start in self.starts]
-        return {f"from_{number}": one for number, one in enumerate([Count("pk"), *from_start])}
+        return {f"from_{number}": count for number, count in enumerate([Count("pk"), *from_start])}
 
     def split(self, counted: Sequence[int]) -> tuple[int, ...]:
         """Number of rows in each interval."""
@@ -63,26 +63,26 @@ def date_ranges_offered(
     today: date, since: date | None, until: date | None
 ) -> tuple[DateRange, ...]:
     """Ranges offered today, newest first, and the requested range if it is none of them."""
-    found = [DateRange(f"Last {n} days", today - timedelta(days=n - 1), None) for n in _RECENT]
+    offered = [DateRange(f"Last {n} days", today - timedelta(days=n - 1), None) for n in _RECENT]
     years = range(today.year, today.year - YEARS, -1)
-    found += [DateRange(str(year), date(year, 1, 1), date(year, 12, 31)) for year in years]
+    offered += [DateRange(str(year), date(year, 1, 1), date(year, 12, 31)) for year in years]
     first = years[-1]
-    found.append(DateRange(f"Before {first}", None, date(first - 1, 12, 31)))
+    offered.append(DateRange(f"Before {first}", None, date(first - 1, 12, 31)))
     requested = DateRange(_name(since, until), since, until)
-    if (since or until) and requested.key not in {one.key for one in found}:
-        found.insert(0, requested)
-    return tuple(found)
+    if (since or until) and requested.key not in {offered_range.key for offered_range in offered}:
+        offered.insert(0, requested)
+    return tuple(offered)
 
 
 def intervals_of(ranges: Sequence[DateRange]) -> Intervals:
     """Intervals between the ends of all ranges."""
-    ends = [(_begin(one.since), _end(one.until)) for one in ranges]
+    ends = [(_begin(date_range.since), _end(date_range.until)) for date_range in ranges]
     starts = sorted({at for pair in ends for at in pair if at is not None})
     bounds: list[datetime | None] = [None, *starts, None]
     keys = [
         tuple(
-            one.key
-            for one, (begin, end) in zip(ranges, ends, strict=True)
+            date_range.key
+            for date_range, (begin, end) in zip(ranges, ends, strict=True)
             if (begin is None or (low is not None and low >= begin))
             and (end is None or (high is not None and high <= end))
         )

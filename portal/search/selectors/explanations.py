@@ -108,18 +108,18 @@ def hit_embedding(
         NotFoundError: The region has no vector, or is the ROI itself.
     """
     rows = Embedding.objects.owned_by(user).filter(CURRENT, encoder=encoder_id, roi=other)
-    found: Embedding | None = rows.order_by().first()
-    if found is None or (roi is not None and roi.pk == other.pk):
+    embedding: Embedding | None = rows.order_by().first()
+    if embedding is None or (roi is not None and roi.pk == other.pk):
         raise NotFoundError("This region was not found by such a search.")
-    return found
+    return embedding
 
 
 def embedding_searched_with(roi: Roi, encoder: Encoder | None) -> Embedding:
     """Vector of the ROI searched with; raises ``NotEmbeddedError``."""
-    found = embedding_current(roi=roi, encoder=encoder) if encoder else None
-    if found is None:
+    embedding = embedding_current(roi=roi, encoder=encoder) if encoder else None
+    if embedding is None:
         raise NotEmbeddedError("This ROI is still being embedded. Search with it first.")
-    return found
+    return embedding
 
 
 def require_pixels(query: Query) -> None:
@@ -141,8 +141,8 @@ def require_pixels(query: Query) -> None:
 
 def explanation_to_make(explanation_id: uuid.UUID) -> Explanation | None:
     """The row with both regions, or None if one was deleted (for tasks)."""
-    found: Explanation | None = _with_regions().filter(pk=explanation_id).first()
-    return found
+    explanation: Explanation | None = _with_regions().filter(pk=explanation_id).first()
+    return explanation
 
 
 def explanations_of(user: User) -> QuerySet[Explanation]:

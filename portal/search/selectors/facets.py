@@ -156,7 +156,7 @@ def facets_of(searched: SearchedSet) -> Facets:
     }
     values["date"] = tuple(_date_range_values(ranges, counts["date"], chosen))
     with_value = {
-        facet: {value: len(found) for value, found in counts[facet].cases.items()}
+        facet: {value: len(case_ids) for value, case_ids in counts[facet].cases.items()}
         for facet in FACETS
     }
     return Facets(regions, len(cases), values, with_value)
@@ -267,10 +267,17 @@ def _date_range_values(
     ranges: tuple[DateRange, ...], counts: _Counts, chosen: str
 ) -> Iterator[FacetValue]:
     """Newest first; the chosen range even without regions."""
-    for one in ranges:
-        n, is_chosen = counts.regions[one.key], one.key == chosen
+    for date_range in ranges:
+        n, is_chosen = counts.regions[date_range.key], date_range.key == chosen
         if n or is_chosen:
-            yield FacetValue(one.key, one.name, n, is_chosen, since=one.since, until=one.until)
+            yield FacetValue(
+                date_range.key,
+                date_range.name,
+                n,
+                is_chosen,
+                since=date_range.since,
+                until=date_range.until,
+            )
 
 
 def _values(

@@ -105,12 +105,12 @@ def rois_matching(lab_id: uuid.UUID, filters: Filters) -> QuerySet[Roi] | None:
 
 def _drawn_within(filters: Filters) -> Q:
     """Condition on an ROI for ``since`` and ``until``."""
-    found = Q()
+    condition = Q()
     if filters.since:
-        found &= Q(created_at__gte=midnight(filters.since))
+        condition &= Q(created_at__gte=midnight(filters.since))
     if filters.until and (end := midnight_after(filters.until)):
-        found &= Q(created_at__lt=end)
-    return found
+        condition &= Q(created_at__lt=end)
+    return condition
 
 
 def _case_conditions(filters: Filters, case_id: uuid.UUID | None) -> Q:
@@ -119,11 +119,11 @@ def _case_conditions(filters: Filters, case_id: uuid.UUID | None) -> Q:
         for name in ("organ", "diagnosis")
         if (value := getattr(filters, name))
     }
-    found = Q(**conditions)
+    condition = Q(**conditions)
     if filters.tag:
-        found &= case_tagged_q(filters.tag, prefix="case__")
+        condition &= case_tagged_q(filters.tag, prefix="case__")
     if filters.case is CaseScope.ONLY:
-        found &= Q(case_id=case_id)
+        condition &= Q(case_id=case_id)
     elif filters.case is CaseScope.OTHERS:
-        found &= ~Q(case_id=case_id)
-    return found
+        condition &= ~Q(case_id=case_id)
+    return condition

@@ -135,9 +135,9 @@ class Candidates:
             return self._search_by(vector, k, original=vector, diffuse=diffuse)
         near_ids, near = self._nearest_existing(vector, expand)
         expanded = expanded_query(vector.astype(np.float64), near.astype(np.float64))
-        found = self._search_by(expanded.astype(np.float32), k, original=vector, diffuse=diffuse)
+        ranking = self._search_by(expanded.astype(np.float32), k, original=vector, diffuse=diffuse)
         nearest = _ranking(vector, near_ids, near).nearest
-        return replace(found, nearest=nearest, expanded_by=tuple(near_ids.tolist()))
+        return replace(ranking, nearest=nearest, expanded_by=tuple(near_ids.tolist()))
 
     def _search_by(
         self, expanded: ArrayF32, k: int, *, original: ArrayF32, diffuse: bool

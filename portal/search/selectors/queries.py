@@ -54,18 +54,18 @@ def query_list(user: User) -> QuerySet[Query]:
 
 def query_get(user: User, query_id: uuid.UUID) -> Query:
     """A query; ``NotFoundError`` if it is not visible."""
-    found = query_list(user).filter(pk=query_id).first()
-    if found is None:
+    query = query_list(user).filter(pk=query_id).first()
+    if query is None:
         raise NotFoundError(
             "There is no such query. It may have been removed; start the search again."
         )
-    return found
+    return query
 
 
 def query_to_embed(query_id: uuid.UUID) -> Query | None:
     """The query with its picture, or None if it was deleted (for tasks)."""
-    found: Query | None = Query.objects.select_related("canvas", "lab").filter(pk=query_id).first()
-    return found
+    query: Query | None = Query.objects.select_related("canvas", "lab").filter(pk=query_id).first()
+    return query
 
 
 def query_job(query: Query) -> Job | None:
@@ -85,11 +85,11 @@ def encoder_to_search_query(query: Query) -> Encoder | None:
     The query is embedded again if it was embedded by a lab encoder no longer in use, or by the base
     of one that reads pixels: ``query_vector`` then raises.
     """
-    own = encoder_of_lab(query.kind, query.lab_id)
-    if own is not None and query.encoder_id in (None, own.pk, own.base_id):
-        return own
+    lab_encoder = encoder_of_lab(query.kind, query.lab_id)
+    if lab_encoder is not None and query.encoder_id in (None, lab_encoder.pk, lab_encoder.base_id):
+        return lab_encoder
     is_own = query.encoder is not None and query.encoder.lab_id is not None
-    return own if is_own else query.encoder or own
+    return lab_encoder if is_own else query.encoder or lab_encoder
 
 
 def query_examples(user: User, query: Query) -> tuple[list[Roi], list[Roi]]:

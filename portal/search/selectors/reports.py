@@ -219,8 +219,8 @@ def report_list(user: User, *, case_id: uuid.UUID | None = None) -> QuerySet[Rep
     rows = Report.objects.owned_by(user).select_related("lab", "user", "canvas__case")
     if case_id is not None:
         rows = rows.filter(canvas__case=case_id)
-    found: QuerySet[Report] = rows.defer("picture", "canvas__levels")
-    return found
+    reports: QuerySet[Report] = rows.defer("picture", "canvas__levels")
+    return reports
 
 
 def report_get(user: User, report_id: uuid.UUID) -> Report:
@@ -228,10 +228,10 @@ def report_get(user: User, report_id: uuid.UUID) -> Report:
     rows = Report.objects.owned_by(user).select_related(
         "lab", "user", "canvas__case", "roi__canvas__case", "query__canvas__case"
     )
-    found: Report | None = rows.filter(pk=report_id).first()
-    if found is None:
+    report: Report | None = rows.filter(pk=report_id).first()
+    if report is None:
         raise NotFoundError("There is no such report. It may have been deleted.")
-    return found
+    return report
 
 
 def rois_to_show(ids: list[uuid.UUID]) -> list[Roi]:
@@ -261,8 +261,8 @@ def report_interpretations(user: User, report: Report) -> QuerySet[ReportInterpr
 
 def report_interpretation(user: User, report: Report) -> ReportInterpretation | None:
     """The present interpretation of a report; None if there is none or it was taken back."""
-    found = report_interpretations(user, report).first()
-    return found if found is not None and found.text else None
+    interpretation = report_interpretations(user, report).first()
+    return interpretation if interpretation is not None and interpretation.text else None
 
 
 def report_marks(user: User, report: Report) -> str:
@@ -297,14 +297,17 @@ def report_changes(
     """
     content = ReportContent.from_json(report.content)
     known = {str(region.content["roi"]): region for region in before}
-    found = [_changed(hit, known.pop(str(hit.roi.pk), None)) for hit in result.hits]
-    gone = [ChangedHit(Change.GONE, one.rank, None, one, None) for one in known.values()]
+    changed = [_changed(hit, known.pop(str(hit.roi.pk), None)) for hit in result.hits]
+    gone = [
+        ChangedHit(Change.GONE, known_hit.rank, None, known_hit, None)
+        for known_hit in known.values()
+    ]
     encoder, index = result.query.encoder, result.index
     now = (encoder.name, encoder.version, encoder.config_hash)
     is_same = tuple(content.encoder) == now
     then = f"{content.encoder[0]} {content.encoder[1]}"
     return Changes(
-        (*found, *gone),
+        (*changed, *gone),
         None if is_same else (then, str(encoder)),
         None if content.index[0] == index.version else (content.index[0], index.version),
         content.hits - len(before),

@@ -104,10 +104,10 @@ class SimilarQuery:
     @property
     def subject(self) -> Roi | Query:
         """The query: an ROI or another query."""
-        found = self.roi or self.stored_query
-        if found is None:
+        subject = self.roi or self.stored_query
+        if subject is None:
             raise ValueError("a search needs an ROI or a query")
-        return found
+        return subject
 
     @property
     def case(self) -> Case | None:
@@ -217,7 +217,7 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
         examples=examples,
     )
     significance = Significance(calibration_for(query.encoder), searched)
-    found, hits = _found(user, query, rank, significance)
+    ranking, hits = _found(user, query, rank, significance)
     facets = _facets(user, query, probe) if query.with_facets else None
     voters: list[Hit] = [voter for hit in hits for voter in (hit, *hit.also)]
     return SimilarResult(
@@ -229,9 +229,9 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
         diagnosis_tally(voters, facets),
         facets,
         candidates.used,
-        found.expanded_by,
+        ranking.expanded_by,
         refined_by=0 if examples is None else len(examples.liked) + len(examples.unliked),
-        says_nothing_close=bool(hits) and significance.is_close(found.nearest) is False,
+        says_nothing_close=bool(hits) and significance.is_close(ranking.nearest) is False,
     )
 
 
@@ -249,20 +249,20 @@ def _found(
     n = query.k * _CASES_FETCH if query.by_case else query.k
     while True:
         n = min(n, _MAX_FETCH)
-        found = rank(n)
-        hits = _hits(user, found, significance)
+        ranking = rank(n)
+        hits = _hits(user, ranking, significance)
         if query.by_case:
             hits = best_per_case(hits)
-        if len(hits) >= query.k or len(found.ids) < n or n == _MAX_FETCH:
-            return found, hits[: query.k]
+        if len(hits) >= query.k or len(ranking.ids) < n or n == _MAX_FETCH:
+            return ranking, hits[: query.k]
         n *= _CASES_FETCH
 
 
-def _hits(user: User, found: Ranking, significance: Significance) -> tuple[Hit, ...]:
-    rows = hits_of(user, found.ids)
+def _hits(user: User, ranking: Ranking, significance: Significance) -> tuple[Hit, ...]:
+    rows = hits_of(user, ranking.ids)
     ranked = [
         (rows[pk], distance)
-        for pk, distance in zip(found.ids.tolist(), found.distance.tolist(), strict=True)
+        for pk, distance in zip(ranking.ids.tolist(), ranking.distance.tolist(), strict=True)
         if pk in rows
     ]
     return tuple(
@@ -292,20 +292,20 @@ def _probe(user: User, query: SimilarQuery) -> QueryVector:
     embedding = embedding_current(roi=query.roi, encoder=query.encoder)
     if embedding is None:
         raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
-    own = np.array([embedding.pk], dtype=np.int64)
-    return QueryVector(vector_of(embedding), own, embedding)
+    source_ids = np.array([embedding.pk], dtype=np.int64)
+    return QueryVector(vector_of(embedding), source_ids, embedding)
 
 
 def _candidates(user: User, query: SimilarQuery, probe: QueryVector) -> Candidates:
     scope, case = query.scope, query.case
-    found = Candidates(scope)
-    found.exclude(probe.source_ids)
-    found.exclude(ids_hidden(scope, user))
+    candidates = Candidates(scope)
+    candidates.exclude(probe.source_ids)
+    candidates.exclude(ids_hidden(scope, user))
     if case and query.leaves_patient_out:
-        found.exclude(ids_of_patient(scope, case))
+        candidates.exclude(ids_of_patient(scope, case))
     if query.filters:
-        found.allow_only(ids_matching(scope, query.filters, case_id=case.pk if case else None))
-    return found
+        candidates.allow_only(ids_matching(scope, query.filters, case_id=case.pk if case else None))
+    return candidates
 
 
 def _examples(user: User, query: SimilarQuery, candidates: Candidates) -> Examples | None:

@@ -96,9 +96,9 @@ def _tally(
     facets: Facets | None,
 ) -> VoteTally:
     voters = [hit for hit in hits if hit.is_close is not False]
-    named = [(hit, found) for hit in voters if (found := value_of(hit))]
+    named = [(hit, value) for hit in voters if (value := value_of(hit))]
     weights = _weights([hit for hit, _ in named])
-    voices = [_Voice(hit, weights[hit.embedding_id], *found) for hit, found in named]
+    voices = [_Voice(hit, weights[hit.embedding_id], *value) for hit, value in named]
     grouped: dict[str, list[_Voice]] = defaultdict(list)
     for voice in voices:
         grouped[voice.value].append(voice)
@@ -133,11 +133,11 @@ def _weights(hits: Sequence[Hit]) -> dict[int, float]:
     by_case: dict[uuid.UUID, list[int]] = defaultdict(list)
     for hit in hits:
         by_case[hit.roi.canvas.case_id].append(hit.embedding_id)
-    found: dict[int, float] = {}
+    weight_of: dict[int, float] = {}
     for ids in by_case.values():
         largest, total = max(plain[pk] for pk in ids), sum(plain[pk] for pk in ids)
-        found |= {pk: plain[pk] * largest / total for pk in ids}
-    return found
+        weight_of |= {pk: plain[pk] * largest / total for pk in ids}
+    return weight_of
 
 
 def _cases(voices: Iterable[_Voice]) -> set[uuid.UUID]:

@@ -96,7 +96,7 @@ class MatchSerializer(serializers.Serializer[Any]):
     )
 
 
-def match_represent(found: MatchExplanation, encoder: Encoder | None) -> JsonObject:
+def match_represent(explanation: MatchExplanation, encoder: Encoder | None) -> JsonObject:
     """Represent a finished explanation."""
 
     def p_value(distance: float | None) -> float | None:
@@ -104,32 +104,32 @@ def match_represent(found: MatchExplanation, encoder: Encoder | None) -> JsonObj
         return None if known is None else round(known, 5)
 
     return {
-        "similarity": found.similarity,
-        "distance": found.distance,
-        "p_value": p_value(found.distance),
-        "query_patches": _patches(found.boxes_a, found.adds_a),
-        "hit_patches": _patches(found.boxes_b, found.adds_b),
+        "similarity": explanation.similarity,
+        "distance": explanation.distance,
+        "p_value": p_value(explanation.distance),
+        "query_patches": _patches(explanation.boxes_a, explanation.adds_a),
+        "hit_patches": _patches(explanation.boxes_b, explanation.adds_b),
         "pairs": [
             {"query": pair.a, "hit": pair.b, "adds": pair.adds, "share": pair.share}
-            for pair in found.pairs
+            for pair in explanation.pairs
         ],
         "stain": {
-            "normalises": found.normalises,
-            "other_distance": found.other_distance,
-            "other_p_value": p_value(found.other_distance),
-            "note": found.other_note,
-            "same_colours": found.colour,
+            "normalises": explanation.normalises,
+            "other_distance": explanation.other_distance,
+            "other_p_value": p_value(explanation.other_distance),
+            "note": explanation.other_note,
+            "same_colours": explanation.colour,
         },
         "key_points": [
             {"query": list(a), "hit": list(b)}
-            for a, b in zip(found.points_a, found.points_b, strict=True)
+            for a, b in zip(explanation.points_a, explanation.points_b, strict=True)
         ],
         "key_points_compared": (
-            {"query": found.of_a, "hit": found.of_b, "views": found.views}
-            if found.is_of_points
+            {"query": explanation.of_a, "hit": explanation.of_b, "views": explanation.views}
+            if explanation.is_of_points
             else None
         ),
-        "note": found.note,
+        "note": explanation.note,
     }
 
 

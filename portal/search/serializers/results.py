@@ -252,7 +252,7 @@ def similar_represent(result: SimilarResult) -> JsonObject:
         "facets": _facets(result.facets) if result.facets else None,
         "votes": {"label": _tally(result.labels), "diagnosis": _tally(result.diagnoses)},
         "results": [
-            _hit(hit, query) | {"also": [_hit(one, query) for one in hit.also]}
+            _hit(hit, query) | {"also": [_hit(further_hit, query) for further_hit in hit.also]}
             for hit in result.hits
         ],
     }

@@ -66,9 +66,9 @@ def query_match_explain(
     return _found_or_submitted(row, user, query.lab, query, is_retry=is_retry)
 
 
-def explanation_save(*, explanation_id: uuid.UUID, found: MatchExplanation) -> None:
+def explanation_save(*, explanation_id: uuid.UUID, explanation: MatchExplanation) -> None:
     """Store a result. Call inside ``effect()``."""
-    Explanation.all_objects.filter(pk=explanation_id).update(result=found.as_json())
+    Explanation.all_objects.filter(pk=explanation_id).update(result=explanation.as_json())
 
 
 def explanations_sweep() -> int:
@@ -80,8 +80,8 @@ def explanations_sweep() -> int:
 def _found_or_submitted(
     row: Explanation, user: User, lab: Lab, target: models.Model, *, is_retry: bool
 ) -> MatchExplanation | Job:
-    if (found := explanation_result(row)) is not None:
-        return found
+    if (explanation := explanation_result(row)) is not None:
+        return explanation
     with transaction.atomic():
         row = Explanation.objects.select_for_update(of=("self",)).get(pk=row.pk)
         job = row.job

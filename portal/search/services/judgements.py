@@ -25,10 +25,10 @@ def judgement_set(*, roi: Roi, other_id: uuid.UUID, verdict: Verdict, user: User
     require_role(user, roi.lab_id, at_least=Role.ANNOTATOR)
     other = _other(roi, other_id, user)
     with transaction.atomic():
-        found, _ = Judgement.objects.update_or_create(
+        judgement, _ = Judgement.objects.update_or_create(
             roi=roi, other=other, user=user, defaults={"verdict": verdict, "lab_id": roi.lab_id}
         )
-    return found
+    return judgement
 
 
 def judgement_clear(*, roi: Roi, other_id: uuid.UUID, user: User) -> None:

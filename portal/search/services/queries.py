@@ -108,8 +108,8 @@ def query_mark(*, query: Query, other_id: uuid.UUID, verdict: str, user: User) -
     with transaction.atomic():
         row = Query.objects.select_for_update().defer("upload", "picture").get(pk=query.pk)
         key = str(other_id)
-        row.liked = [one for one in row.liked if one != key]
-        row.unliked = [one for one in row.unliked if one != key]
+        row.liked = [marked for marked in row.liked if marked != key]
+        row.unliked = [marked for marked in row.unliked if marked != key]
         if verdict:
             (row.liked if verdict == "alike" else row.unliked).append(key)
         if row.source == QuerySource.EXAMPLES and not row.liked:
@@ -316,7 +316,7 @@ def _examples(user: User, data: QueryData) -> tuple[list[Roi], list[Roi], uuid.U
 
 def _rois(user: User, keys: Collection[uuid.UUID]) -> list[Roi]:
     rows = Roi.objects.owned_by(user).filter(pk__in=keys, deleted_at__isnull=True)
-    found = {roi.pk: roi for roi in rows.select_related("canvas", "lab")}
-    if set(keys) - set(found):
+    by_id = {roi.pk: roi for roi in rows.select_related("canvas", "lab")}
+    if set(keys) - set(by_id):
         raise NotFoundError("There is no such ROI.")
-    return [found[key] for key in dict.fromkeys(keys)]
+    return [by_id[key] for key in dict.fromkeys(keys)]

@@ -282,31 +282,31 @@ def _report_content(result: SimilarResult, hits: int, width_um: float | None) ->
 
 def _facts(roi: Roi | None, query: Query | None) -> list[tuple[str, str]]:
     canvas = roi.canvas if roi is not None else query.canvas if query else None
-    found: list[tuple[str, str]] = []
+    facts: list[tuple[str, str]] = []
     if roi is not None:
         label = roi.label.name if isinstance(roi.label, Label) else "No label"
-        found += [("Region", roi.name or "Unnamed"), ("Label", label)]
-        found += [("Version", str(roi.version))]
+        facts += [("Region", roi.name or "Unnamed"), ("Label", label)]
+        facts += [("Version", str(roi.version))]
     elif query is not None:
-        found += [("Query", str(query.get_source_display()))]
+        facts += [("Query", str(query.get_source_display()))]
         if query.scale != 1:
-            found += [("Scale", f"{query.scale:g}× as large")]
+            facts += [("Scale", f"{query.scale:g}× as large")]
     if canvas is not None:
-        found += [("Case", canvas.case.accession), (canvas.get_kind_display(), canvas.name)]
-        found += [("Stain", stain)] if (stain := stain_shown(canvas)) else []
-    return found
+        facts += [("Case", canvas.case.accession), (canvas.get_kind_display(), canvas.name)]
+        facts += [("Stain", stain)] if (stain := stain_shown(canvas)) else []
+    return facts
 
 
 def _filters(filters: Filters) -> list[tuple[str, str]]:
     texts = {name: str(getattr(filters, name) or "") for name in FILTER_TITLES}
     texts["scanner"] = scanner_name(filters.scanner)
-    found = [(FILTER_TITLES[name], text) for name, text in texts.items() if text]
+    named_filters = [(FILTER_TITLES[name], text) for name, text in texts.items() if text]
     if filters.label_id:
         label = Label.objects.filter(pk=filters.label_id).first()
-        found.append(("Label", label.name if label else "deleted"))
+        named_filters.append(("Label", label.name if label else "deleted"))
     if filters.case:
-        found.append(("Cases", _CASES[filters.case]))
-    return found
+        named_filters.append(("Cases", _CASES[filters.case]))
+    return named_filters
 
 
 def _stored_options(query: SimilarQuery) -> StoredOptions:
@@ -396,7 +396,7 @@ def _mark(report: Report, role: RegionRole, rank: int, roi: Roi) -> ReportRegion
     )
 
 
-def _region_content(roi: Roi, **found: Any) -> ReportRegionContent:
+def _region_content(roi: Roi, **fields: Any) -> ReportRegionContent:
     label, case = roi.label, roi.canvas.case
     return ReportRegionContent(
         roi=str(roi.pk),
@@ -409,5 +409,5 @@ def _region_content(roi: Roi, **found: Any) -> ReportRegionContent:
         diagnosis=case.diagnosis,
         image=roi.canvas.name,
         stain=stain_shown(roi.canvas),
-        **found,
+        **fields,
     )

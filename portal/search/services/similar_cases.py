@@ -150,13 +150,13 @@ def _with_judgements(
     user: User, roi: Roi, encoder: Encoder, params: SimilarOptions
 ) -> SimilarOptions:
     """Add the person's latest judgements to the examples, up to the maximum of a search."""
-    found: dict[Verdict, tuple[uuid.UUID, ...]] = {
+    judged: dict[Verdict, tuple[uuid.UUID, ...]] = {
         Verdict.ALIKE: params.get("liked", ()),
         Verdict.UNLIKE: params.get("unliked", ()),
     }
     for other_id, verdict in judgements_with_vectors(user, roi, encoder):
-        found[Verdict(verdict)] += (other_id,)
+        judged[Verdict(verdict)] += (other_id,)
     return {
-        "liked": found[Verdict.ALIKE][-MAX_EXAMPLES:],
-        "unliked": found[Verdict.UNLIKE][-MAX_EXAMPLES:],
+        "liked": judged[Verdict.ALIKE][-MAX_EXAMPLES:],
+        "unliked": judged[Verdict.UNLIKE][-MAX_EXAMPLES:],
     }

@@ -45,21 +45,23 @@ def match_explain(context: JobContext, *, explanation_id: str) -> JobResult:
         return {"skipped": "deleted"}
     if row.result is not None:
         return {"skipped": "already explained"}
-    own = row.hit.encoder
+    lab_encoder = row.hit.encoder
     network, encoder = (
-        (lab_encoder_network(own), own) if own.is_trained else encoder_ready(own.kind)
+        (lab_encoder_network(lab_encoder), lab_encoder)
+        if lab_encoder.is_trained
+        else encoder_ready(lab_encoder.kind)
     )
-    outdated = any(one and one.superseded_at for one in (row.embedding, row.hit))
+    outdated = any(embedding and embedding.superseded_at for embedding in (row.embedding, row.hit))
     if encoder.pk != row.hit.encoder_id or outdated:
         raise UserError("A region or the encoder has changed. Search again.", code="outdated")
     context.progress(0, 0, "reading")
     try:
-        found = _found(context, network, row)
+        explanation = _found(context, network, row)
     except MlError as error:
         raise UserError(f"{error}.", code=error.code) from error
     with context.effect():
-        explanation_save(explanation_id=row.pk, found=found)
-    return {"pairs": len(found.pairs) or len(found.points_a)}
+        explanation_save(explanation_id=row.pk, explanation=explanation)
+    return {"pairs": len(explanation.pairs) or len(explanation.points_a)}
 
 
 def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> MatchExplanation:
@@ -74,7 +76,7 @@ def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> Mat
         hit = _Open(stack, row.hit.roi.canvas, row.hit.roi.geometry, row.hit.roi.frame_pts)
         both = (searched_with, hit)
         if isinstance(network, KeypointEncoder):
-            placed = (one.placed(network) for one in both)
+            placed = (region.placed(network) for region in both)
             matches = match_regions(network, *placed, progress=context.progress)
             return MatchExplanation(
                 points_a=_rounded(matches.xy_a),
@@ -87,16 +89,18 @@ def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> Mat
             raise UserError("Searches of this encoder cannot be explained.", code="no-explanation")
         progress = context.progress
         explained = explain_regions(
-            network, *(one.placed(network) for one in both), progress=progress
+            network, *(region.placed(network) for region in both), progress=progress
         )
         other = stain_counterpart(network)
-        again = explain_regions(other, *(one.placed(other) for one in both), progress=progress)
-    found = _of_patches(*explained)
+        again = explain_regions(
+            other, *(region.placed(other) for region in both), progress=progress
+        )
+    explanation = _of_patches(*explained)
     brought = again[1:] if other.normalises else explained[1:]
-    failed = [one.stain_note for one in brought if not one.is_normalised]
+    failed = [region.stain_note for region in brought if not region.is_normalised]
     overlap = float(colour_overlap(explained[1].colours, explained[2].colours))
     return replace(
-        found,
+        explanation,
         colour=round(overlap, 4),
         normalises=network.normalises,
         # without stain normalisation of both there is nothing to compare

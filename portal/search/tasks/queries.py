@@ -58,16 +58,18 @@ def query_embed(context: JobContext, *, query_id: str) -> JobResult:
     query = query_to_embed(uuid.UUID(query_id))
     if query is None:
         return {"skipped": "deleted"}
-    own = encoder_of_lab(query.kind, query.lab_id)
+    lab_encoder = encoder_of_lab(query.kind, query.lab_id)
     network, encoder = (
-        (lab_encoder_network(own), own) if own and own.is_trained else encoder_ready(query.kind)
+        (lab_encoder_network(lab_encoder), lab_encoder)
+        if lab_encoder and lab_encoder.is_trained
+        else encoder_ready(query.kind)
     )
     if query.vector is not None and query.encoder_id == encoder.pk:
         return {"skipped": "already embedded"}
     context.progress(0, 0, "reading")
     try:
         picture = _picture(context, query) if query.source == QuerySource.PICTURE else None
-        found = _embedded(context, network, query, picture)
+        embedded = _embedded(context, network, query, picture)
     except MlError as error:
         raise UserError(f"{error}.", code=error.code) from error
     made = picture if query.upload is not None else None
@@ -76,12 +78,12 @@ def query_embed(context: JobContext, *, query_id: str) -> JobResult:
         query_embedded_save(
             query_id=query.pk,
             encoder=encoder,
-            vector=found.vector,
+            vector=embedded.vector,
             picture=jpeg,
             picture_mpp=mpp,
             size_px=size,
         )
-    return {"patches": found.n_patches, "seconds": round(found.seconds, 3)}
+    return {"patches": embedded.n_patches, "seconds": round(embedded.seconds, 3)}
 
 
 def _embedded(
@@ -118,7 +120,7 @@ def _picture(context: JobContext, query: Query) -> _Picture:
         source, made = folder / "source", folder / "made"
         source.write_bytes(bytes(query.upload))
         made.mkdir()
-        found = run_limited(
+        values = run_limited(
             "ml.imaging.query_image:make_query_image",
             {"path": str(source), "out_dir": str(made)},
             reads=(source,),
@@ -127,7 +129,7 @@ def _picture(context: JobContext, query: Query) -> _Picture:
             progress=context.progress,
         )
         pixels = _read(made / PICTURE_NAME)
-    image = config_from_dict(QueryImage, found, where="picture")
+    image = config_from_dict(QueryImage, values, where="picture")
     mpp = query.mpp * image.reduced_by if query.mpp else None
     return _Picture(pixels, mpp)
 

@@ -147,7 +147,9 @@ def scale_of(roi: Showable, picture: ThumbnailSize = SMALL) -> Scale:
     unit, per_px = ("px", 1.0) if mpp is None else ("um", mpp)
     width = window_of(roi, picture)[2] * per_px
     fine = picture is CLOSE
-    steps = [one for one in _SCALES.values() if one.unit == unit and (fine or one.width in WIDTHS)]
+    steps = [
+        step for step in _SCALES.values() if step.unit == unit and (fine or step.width in WIDTHS)
+    ]
     return next((scale for scale in steps if scale.width >= width), steps[-1])
 
 

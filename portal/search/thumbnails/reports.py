@@ -38,11 +38,11 @@ def report_save(result: SimilarResult, user: User, *, interpretation: str = "") 
     roi, query = result.query.roi, result.query.stored_query
     scale = scale_of(roi) if roi else query_scale(query) if query else None
     rois = [hit.roi for hit in result.hits[:REPORT_HITS]]
-    if sum(not thumbnail_is_cached(one, SMALL, scale) for one in rois) > MAX_IN_REQUEST:
+    if sum(not thumbnail_is_cached(pictured, SMALL, scale) for pictured in rois) > MAX_IN_REQUEST:
         job = report_pictures_make(
             lab_id=result.query.scope.lab_id,
             user=user,
-            roi_ids=[one.pk for one in rois],
+            roi_ids=[pictured.pk for pictured in rois],
             width=scale.tag if scale else "",
         )
         if job is not None:

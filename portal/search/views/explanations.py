@@ -64,11 +64,11 @@ def roi_explanation(request: HttpRequest, roi_id: uuid.UUID, other_id: uuid.UUID
         "back": reverse("search:similar", args=[roi.pk]),
         "encoder": encoder_for(roi),
     }
-    own = _scale_for(scale_of(roi, CLOSE), scale_of(other, CLOSE))
+    scale = _scale_for(scale_of(roi, CLOSE), scale_of(other, CLOSE))
     address = reverse("search:thumbnail", args=[roi.pk])
-    window = window_of(roi, CLOSE, own.width_px(roi) if own else None)
-    subject = _Subject(_address(address, own, roi.version), window)
-    return _answered(request, context, subject, own)
+    window = window_of(roi, CLOSE, scale.width_px(roi) if scale else None)
+    subject = _Subject(_address(address, scale, roi.version), window)
+    return _answered(request, context, subject, scale)
 
 
 @audited(
@@ -111,12 +111,12 @@ class _Subject:
 
 def _of_query(query: Query, other: Roi) -> tuple[_Subject, Scale | None]:
     known = query_scale(query, CLOSE)
-    own = _scale_for(known, scale_of(other, CLOSE)) if known else None
+    scale = _scale_for(known, scale_of(other, CLOSE)) if known else None
     region = query_region(query)
-    if own and region is not None and own.width_px(region) is None:
-        own = None
+    if scale and region is not None and scale.width_px(region) is None:
+        scale = None
     address = reverse("search:query_picture", args=[query.pk])
-    return _Subject(_address(address, own, None), query_window(query, CLOSE, own)), own
+    return _Subject(_address(address, scale, None), query_window(query, CLOSE, scale)), scale
 
 
 def _scale_for(a: Scale, b: Scale) -> Scale | None:
@@ -144,10 +144,10 @@ def _outcome(find: Callable[[], MatchExplanation | Job]) -> _Outcome:
     """Keyword fields of the outcome: ``found``, a running ``job``, or ``failure`` with
     ``may_retry``."""
     try:
-        found = find()
+        outcome = find()
     except ConflictError as error:
         return {"failure": error.message, "may_retry": error.code == "explanation-failed"}
-    return {"job": found} if isinstance(found, Job) else {"found": found}
+    return {"job": outcome} if isinstance(outcome, Job) else {"found": outcome}
 
 
 def _answered(
@@ -156,21 +156,29 @@ def _answered(
     if request.method == "POST":
         return redirect(context["here"])
     other: Roi = context["other"]
-    found: MatchExplanation | None = context.get("found")
-    if found is not None:
+    explanation: MatchExplanation | None = context.get("found")
+    if explanation is not None:
         address = reverse("search:thumbnail", args=[other.pk])
         window = window_of(other, CLOSE, scale.width_px(other) if scale else None)
         panes = (
-            Pane(subject.address, subject.window, found.boxes_a, found.adds_a, found.points_a),
+            Pane(
+                subject.address,
+                subject.window,
+                explanation.boxes_a,
+                explanation.adds_a,
+                explanation.points_a,
+            ),
             Pane(
                 _address(address, scale, other.version),
                 window,
-                found.boxes_b,
-                found.adds_b,
-                found.points_b,
+                explanation.boxes_b,
+                explanation.adds_b,
+                explanation.points_b,
             ),
         )
-        context |= _figures(found, context["encoder"]) | {"drawing": drawn(found, *panes)}
+        context |= _figures(explanation, context["encoder"]) | {
+            "drawing": drawn(explanation, *panes)
+        }
     context["scale"] = scale
     template = "search/_explanation.html" if wants_part(request) else "search/explanation.html"
     return render(request, template, context)
@@ -185,14 +193,15 @@ class _Figures(TypedDict):
     colour: int | None
 
 
-def _figures(found: MatchExplanation, encoder: Encoder) -> _Figures:
+def _figures(explanation: MatchExplanation, encoder: Encoder) -> _Figures:
     """Figures of the match; some are unknown without an encoder."""
     p_values = [
-        p_value_of(encoder, distance) for distance in (found.distance, found.other_distance)
+        p_value_of(encoder, distance)
+        for distance in (explanation.distance, explanation.other_distance)
     ]
     return {
         "closer": closer_than(p_values[0]),
         "closer_other": closer_than(p_values[1]),
-        "halves": [round(100 * share) for share in (found.half_a, found.half_b)],
-        "colour": None if found.colour is None else round(100 * found.colour),
+        "halves": [round(100 * share) for share in (explanation.half_a, explanation.half_b)],
+        "colour": None if explanation.colour is None else round(100 * explanation.colour),
     }

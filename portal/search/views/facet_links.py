@@ -50,8 +50,11 @@ class FacetLinks:
 
 def facet_links(facets: Facets, query: QueryDict, *, user: User) -> list[FacetLinks]:
     """Links of each facet with at least two values or a chosen one."""
-    found = []
-    names = {facet: [one.name for one in facets.values[facet]] for facet in VocabularyField.values}
+    links_of_facets = []
+    names = {
+        facet: [facet_value.name for facet_value in facets.values[facet]]
+        for facet in VocabularyField.values
+    }
     shown = words_coded(user, names)
     for facet in FACETS:
         values = facets.values[facet]
@@ -69,8 +72,10 @@ def facet_links(facets: Facets, query: QueryDict, *, user: User) -> list[FacetLi
         ]
         links.sort(key=lambda link: not link.value.is_chosen)
         identifiers = [(v.name, v.value) for v in values] if facet == "scanner" else []
-        found.append(FacetLinks(_TITLES[facet], links[:SHOWN], links[SHOWN:], identifiers))
-    return found
+        links_of_facets.append(
+            FacetLinks(_TITLES[facet], links[:SHOWN], links[SHOWN:], identifiers)
+        )
+    return links_of_facets
 
 
 def chosen_links(facets: list[FacetLinks]) -> list[tuple[str, FacetLink]]:

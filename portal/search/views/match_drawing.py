@@ -105,23 +105,27 @@ class Drawing:
     lines: tuple[Line, ...]
 
 
-def drawn(found: MatchExplanation, a: Pane, b: Pane) -> Drawing:
+def drawn(explanation: MatchExplanation, a: Pane, b: Pane) -> Drawing:
     """Drawing of two regions and their matches."""
     right = CLOSE.width_px + GAP_PX
-    strongest = max((abs(add) * len(one.adds) for one in (a, b) for add in one.adds), default=0.0)
-    heat = () if found.is_of_points else tuple(_heat(one, strongest) for one in (a, b))
+    strongest = max(
+        (abs(add) * len(pane.adds) for pane in (a, b) for add in pane.adds), default=0.0
+    )
+    heat = () if explanation.is_of_points else tuple(_heat(pane, strongest) for pane in (a, b))
     return Drawing(
         width=right + CLOSE.width_px,
         height=CLOSE.height_px,
         right=right,
         addresses=(a.address, b.address),
         heat=heat,
-        lines=_of_points(a, b, right) if found.is_of_points else _of_pairs(found, a, b, right),
+        lines=_of_points(a, b, right)
+        if explanation.is_of_points
+        else _of_pairs(explanation, a, b, right),
     )
 
 
-def _of_pairs(found: MatchExplanation, a: Pane, b: Pane, right: int) -> tuple[Line, ...]:
-    average = max((found.similarity or 0.0) / (len(a.patches) * len(b.patches)), 1e-12)
+def _of_pairs(explanation: MatchExplanation, a: Pane, b: Pane, right: int) -> tuple[Line, ...]:
+    average = max((explanation.similarity or 0.0) / (len(a.patches) * len(b.patches)), 1e-12)
     return tuple(
         Line(
             number,
@@ -129,7 +133,7 @@ def _of_pairs(found: MatchExplanation, a: Pane, b: Pane, right: int) -> tuple[Li
             _mark(b.patches[pair.b], b.window, right),
             pair.adds / average,
         )
-        for number, pair in enumerate(found.pairs, start=1)
+        for number, pair in enumerate(explanation.pairs, start=1)
     )
 
 

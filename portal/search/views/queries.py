@@ -58,8 +58,8 @@ _DAY_S = 24 * 3600  # seconds of a day: a query's picture never changes
 @require_GET
 def queries(request: HttpRequest) -> HttpResponse:
     """List the queries of the user's labs."""
-    found = query_list(user_of(request))
-    page = Paginator(found, _PAGE).get_page(request.GET.get("page"))
+    rows = query_list(user_of(request))
+    page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
     context = {"page_obj": page, "days": QUERY_DAYS}
     return render(request, "search/queries.html", context)
 
@@ -116,19 +116,19 @@ def query(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
 def query_mark(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
     """Make a hit an example of the query, or none; respond as ``query``."""
     user = user_of(request)
-    found = query_get(user, query_id)
+    query = query_get(user, query_id)
     mark = JudgementForm(request.POST)
     if not mark.is_valid():
         raise InvalidInputError("A mark needs another region, and alike, unlike or nothing.")
     query_services.query_mark(
-        query=found,
+        query=query,
         other_id=mark.cleaned_data["other"],
         verdict=mark.cleaned_data["verdict"],
         user=user,
     )
     if wants_part(request):
-        return _page(request, found)
-    address = reverse("search:query", args=[found.pk])
+        return _page(request, query)
+    address = reverse("search:query", args=[query.pk])
     return redirect(f"{address}?{request.GET.urlencode()}")
 
 
@@ -138,9 +138,9 @@ def query_mark(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
 def query_remove(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
     """Delete a query with its picture."""
     user = user_of(request)
-    found = query_get(user, query_id)
-    query_services.query_remove(query=found, user=user)
-    about(request, found.lab_id)
+    query = query_get(user, query_id)
+    query_services.query_remove(query=query, user=user)
+    about(request, query.lab_id)
     messages.success(request, "The query was removed.")
     return redirect("search:queries")
 
@@ -151,9 +151,9 @@ def query_remove(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
 def query_embed(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
     """Retry the embedding of a query after a failure."""
     user = user_of(request)
-    found = query_get(user, query_id)
-    query_embed_request(query=found, user=user, is_retry=True)
-    return redirect("search:query", query_id=found.pk)
+    query = query_get(user, query_id)
+    query_embed_request(query=query, user=user, is_retry=True)
+    return redirect("search:query", query_id=query.pk)
 
 
 @not_audited("part of an audited page")
@@ -207,9 +207,9 @@ def _page(request: HttpRequest, query: Query) -> HttpResponse:
     if query.source in (QuerySource.AREA, QuerySource.PICTURE, QuerySource.TISSUE):
         context["scales"] = scales_of(query.kind, query.scale)
     try:
-        found = query_search(query=query, user=user, options=form.options)
-        is_result = isinstance(found, SimilarResult)
-        context["result" if is_result else "job"] = found
+        outcome = query_search(query=query, user=user, options=form.options)
+        is_result = isinstance(outcome, SimilarResult)
+        context["result" if is_result else "job"] = outcome
     except (ConflictError, InvalidInputError) as error:
         job = query_job(query)
         has_failed = isinstance(error, ConflictError) and error.code == "embedding-failed"

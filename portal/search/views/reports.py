@@ -83,10 +83,10 @@ def reports(request: HttpRequest) -> HttpResponse:
 def case_section(request: HttpRequest, case: Case) -> str:
     """Newest reports of a case, for its page."""
     rows = report_list(user_of(request), case_id=case.pk)
-    found = list(rows[: _OF_CASE + 1])
-    if not found:
+    reports = list(rows[: _OF_CASE + 1])
+    if not reports:
         return ""
-    context = {"case": case, "reports": found[:_OF_CASE], "has_more": len(found) > _OF_CASE}
+    context = {"case": case, "reports": reports[:_OF_CASE], "has_more": len(reports) > _OF_CASE}
     return render_to_string("search/_case_section.html", context, request)
 
 
@@ -97,8 +97,10 @@ def report_roi(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Create a report of a search with an ROI; the URL holds the options."""
     user, form = user_of(request), SimilarForm(request.GET)
     roi = roi_get(user, roi_id, with_shared=False)
-    found = roi_search(roi=roi, user=user, options=form.options, use_judgements=form.goes_by_marks)
-    return _report_response(request, found, reverse("search:similar", args=[roi.pk]))
+    outcome = roi_search(
+        roi=roi, user=user, options=form.options, use_judgements=form.goes_by_marks
+    )
+    return _report_response(request, outcome, reverse("search:similar", args=[roi.pk]))
 
 
 @audited(POST=rejections("report.created", "query", "query_id"))
@@ -108,8 +110,8 @@ def report_query(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
     """Create a report of a search with a query."""
     user, form = user_of(request), SimilarForm(request.GET)
     query = query_get(user, query_id)
-    found = query_search(query=query, user=user, options=form.options)
-    return _report_response(request, found, reverse("search:query", args=[query.pk]))
+    outcome = query_search(query=query, user=user, options=form.options)
+    return _report_response(request, outcome, reverse("search:query", args=[query.pk]))
 
 
 @audited(GET=AuditRule("report.viewed", "report", "report_id", every_s=MINUTE_S))
@@ -121,23 +123,23 @@ def report(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
 
 
 def _report_page(
-    request: HttpRequest, found: Report, *, draft: str | None = None, status: int = 200
+    request: HttpRequest, report: Report, *, draft: str | None = None, status: int = 200
 ) -> HttpResponse:
     """Page of a report; ``draft``: an interpretation that could not be saved."""
     user = user_of(request)
-    regions = list(report_regions(user, found))
-    content = ReportContent.from_json(found.content)
-    is_own = found.user_id == user.pk
+    regions = list(report_regions(user, report))
+    content = ReportContent.from_json(report.content)
+    is_own = report.user_id == user.pk
     context: dict[str, Any] = {
-        "report": found,
+        "report": report,
         "content": content,
         "hits": [(region, ReportRegionContent.from_json(region.content)) for region in regions],
         "missing": content.hits - len(regions),
-        "marks": report_marks(user, found),
+        "marks": report_marks(user, report),
         "draft": draft,
-        "interpretations": list(report_interpretations(user, found)[:MAX_VERSIONS]),
-        "may_interpret": is_own or has_role(user, found.lab_id, at_least=Role.ANNOTATOR),
-        "may_delete": is_own or has_role(user, found.lab_id, at_least=Role.MANAGER),
+        "interpretations": list(report_interpretations(user, report)[:MAX_VERSIONS]),
+        "may_interpret": is_own or has_role(user, report.lab_id, at_least=Role.ANNOTATOR),
+        "may_delete": is_own or has_role(user, report.lab_id, at_least=Role.MANAGER),
     }
     return render(request, "search/report.html", context, status=status)
 
@@ -148,19 +150,19 @@ def _report_page(
 def report_again(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
     """Repeat the search of a report and show the changes."""
     user = user_of(request)
-    found = report_get(user, report_id)
-    context: dict[str, Any] = {"report": found, "content": ReportContent.from_json(found.content)}
+    report = report_get(user, report_id)
+    context: dict[str, Any] = {"report": report, "content": ReportContent.from_json(report.content)}
     try:
-        result = report_services.report_repeat(report=found, user=user)
+        result = report_services.report_repeat(report=report, user=user)
     except (ConflictError, InvalidInputError) as error:
         context["failure"] = error.message
     else:
         if isinstance(result, Job):
             context["job"] = result
         else:
-            before = list(report_regions(user, found))
+            before = list(report_regions(user, report))
             context |= {
-                "changes": report_changes(found, before, result),
+                "changes": report_changes(report, before, result),
                 "result": result,
             }
     return render(request, "search/report_again.html", context)
@@ -172,9 +174,9 @@ def report_again(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
 def report_renew(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
     """Create a report of the repeated search."""
     user = user_of(request)
-    found = report_get(user, report_id)
-    result = report_services.report_repeat(report=found, user=user)
-    return _report_response(request, result, reverse("search:report", args=[found.pk]))
+    report = report_get(user, report_id)
+    result = report_services.report_repeat(report=report, user=user)
+    return _report_response(request, result, reverse("search:report", args=[report.pk]))
 
 
 @audited(POST=rejections("report.interpreted", "report", "report_id"))
@@ -183,16 +185,16 @@ def report_renew(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
 def report_interpret(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
     """Write or change the interpretation of a report."""
     user = user_of(request)
-    found = report_get(user, report_id)
-    text, seen = request.POST.get("text", ""), request.POST.get("version", "")
-    version = int(seen) if seen.isdecimal() else 0
+    report = report_get(user, report_id)
+    text, shown_version = request.POST.get("text", ""), request.POST.get("version", "")
+    version = int(shown_version) if shown_version.isdecimal() else 0
     try:
-        report_services.report_interpret(report=found, user=user, text=text, version=version)
+        report_services.report_interpret(report=report, user=user, text=text, version=version)
     except (InvalidInputError, StaleVersionError) as error:
         messages.error(request, error.message)
-        return _report_page(request, found, draft=text, status=error.status)
+        return _report_page(request, report, draft=text, status=error.status)
     messages.success(request, "The interpretation was saved.")
-    return redirect("search:report", report_id=found.pk)
+    return redirect("search:report", report_id=report.pk)
 
 
 @audited(POST=rejections("report.deleted", "report", "report_id"))
@@ -201,9 +203,9 @@ def report_interpret(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse
 def report_delete(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
     """Delete a report."""
     user = user_of(request)
-    found = report_get(user, report_id)
-    report_services.report_delete(report=found, user=user)
-    about(request, found.pk)
+    report = report_get(user, report_id)
+    report_services.report_delete(report=report, user=user)
+    about(request, report.pk)
     messages.success(request, "The report was deleted.")
     return redirect("search:reports")
 
@@ -214,8 +216,8 @@ def report_delete(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
 def report_picture(request: HttpRequest, report_id: uuid.UUID, rank: int) -> HttpResponse:
     """Picture of the hit of a rank, or of the query for rank 0."""
     user = user_of(request)
-    found = report_get(user, report_id)
-    data = report_selectors.report_picture(user, found, rank)
+    report = report_get(user, report_id)
+    data = report_selectors.report_picture(user, report, rank)
     response = HttpResponse(data, content_type="image/jpeg")
     response["Cache-Control"] = f"private, max-age={_DAY_S}"
     return response
@@ -227,17 +229,17 @@ def report_picture(request: HttpRequest, report_id: uuid.UUID, rank: int) -> Htt
 def report_file(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
     """Download the report as a PDF."""
     user = user_of(request)
-    found = report_get(user, report_id)
-    return report_response(request, user, found)
+    report = report_get(user, report_id)
+    return report_response(request, user, report)
 
 
-def _report_response(request: HttpRequest, found: SimilarResult | Job, back: str) -> HttpResponse:
+def _report_response(request: HttpRequest, outcome: SimilarResult | Job, back: str) -> HttpResponse:
     """Redirect to the report, or poll while a job makes its pictures."""
-    if isinstance(found, Job):
+    if isinstance(outcome, Job):
         messages.info(request, "The search is still being prepared. Try again in a moment.")
         return _redirected(request, back)
     text = request.POST.get("interpretation", "")
-    made = report_save(found, user_of(request), interpretation=text)
+    made = report_save(outcome, user_of(request), interpretation=text)
     if isinstance(made, Job):
         context = {"job": made, "here": request.get_full_path(), "back": back, "text": text}
         part = "search/_report_made.html"

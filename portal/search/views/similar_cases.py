@@ -127,8 +127,8 @@ def answered(request: HttpRequest, context: dict[str, Any], template: str) -> Ht
     Args:
         context: Contains ``form``, and ``result`` if there is one.
     """
-    if isinstance(found := context.get("result"), SimilarResult) and found.facets:
-        context["facets"] = facet_links(found.facets, request.GET, user=user_of(request))
+    if isinstance(result := context.get("result"), SimilarResult) and result.facets:
+        context["facets"] = facet_links(result.facets, request.GET, user=user_of(request))
         context["chosen"] = chosen_links(context["facets"])
     return render(request, "search/_answer.html" if wants_part(request) else template, context)
 
@@ -152,7 +152,7 @@ def _outcome(user: User, roi: Roi, lab_id: uuid.UUID, form: SimilarForm) -> _Out
     """Keyword fields of the outcome: ``result``, a running ``job``, or ``failure`` with the failed
     ``job``."""
     try:
-        found = roi_search(
+        outcome = roi_search(
             roi=roi,
             user=user,
             lab_id=lab_id,
@@ -166,7 +166,7 @@ def _outcome(user: User, roi: Roi, lab_id: uuid.UUID, form: SimilarForm) -> _Out
             "job": embed_job(roi=roi) if lab_id == roi.lab_id else None,
             "may_retry": has_role(user, roi.lab_id, at_least=Role.ANNOTATOR),
         }
-    return {"result": found} if isinstance(found, SimilarResult) else {"job": found}
+    return {"result": outcome} if isinstance(outcome, SimilarResult) else {"job": outcome}
 
 
 def require_live(roi: Roi) -> Roi:

@@ -159,7 +159,7 @@ def _measured(scene: Scene) -> None:
         working_mpp=0.5,
     )
     config = config_of(roi.lab_id, "dab-nuclear")
-    quantification_save(roi=roi, user=None, config=config, found=found)
+    quantification_save(roi=roi, user=None, config=config, measured=found)
 
 
 def _hand_in(scene: Scene) -> None:

@@ -230,7 +230,7 @@ def test_a_rendition_obeys_the_limits_of_memory(
     out.mkdir()
     save_frame_table(probe_video(path).frames, out / FRAMES_NAME)
     with pytest.raises(LimitExceededError):
-        inspection.rendition_make(path, out, progress=no_progress, found=Mock(pixels=None))
+        inspection.rendition_make(path, out, progress=no_progress, inspected=Mock(pixels=None))
     assert [file.name for file in out.iterdir()] == [FRAMES_NAME]
 
 

@@ -51,7 +51,7 @@ def _emit(lab: Lab, name: str = "case.created", **more: Any) -> Event:
 
 
 def _due(hook: Webhook) -> list[WebhookDelivery]:
-    return ledger.deliveries_due(hook.pk, most=9)
+    return ledger.deliveries_due(hook.pk, max_count=9)
 
 
 def _later() -> None:

@@ -52,7 +52,7 @@ def test_the_log_costs_as_many_queries_for_many_as_for_one(
     for answer in (Answer(0.1, status=500, text="<b>full</b>"), Answer(0.1, status=200)) * 4:
         event_emit("case.created", lab_id=lab.pk, payload={"case_id": str(lab.pk)})
         ledger.sweep()
-        (delivery,) = ledger.deliveries_due(made[0].pk, most=9)
+        (delivery,) = ledger.deliveries_due(made[0].pk, max_count=9)
         ledger.record([(delivery, answer)])
     with django_assert_max_num_queries(20):
         page = managing.get(path).content.decode()

@@ -109,8 +109,8 @@ def _lab(slug: str) -> Lab:
 def _person(lab: Lab, name: str) -> User:
     members = User.objects.filter(memberships__in=lab.memberships.all(), is_active=True)
     known = members.filter(email__iexact=name) | members.filter(is_service=True, full_name=name)
-    found = list(known.distinct()[:2])
-    if len(found) != 1:
-        what = "More than one service account" if found else "No member or service account"
+    people = list(known.distinct()[:2])
+    if len(people) != 1:
+        what = "More than one service account" if people else "No member or service account"
         raise CommandError(f"{what} of {lab.slug} is called {name}.")
-    return found[0]
+    return people[0]

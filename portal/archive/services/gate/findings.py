@@ -27,11 +27,11 @@ def findings_as_sentences(findings: Sequence[PixelFinding]) -> list[str]:
     sentences = []
     for kind in TEXT_KINDS:
         of_kind = [finding for finding in findings if finding.kind == kind]
-        standing = [one for one in of_kind if one.at_s is None]
+        standing = [pixel_finding for pixel_finding in of_kind if pixel_finding.at_s is None]
         if standing:
-            places = _listed(_place(one) for one in standing)
+            places = _listed(_place(pixel_finding) for pixel_finding in standing)
             sentences.append(f"{_LABELS[kind]} in the picture at the {places}")
-        passing = [one for one in of_kind if one.at_s is not None]
+        passing = [pixel_finding for pixel_finding in of_kind if pixel_finding.at_s is not None]
         if passing:
             sentences.append(f"{_LABELS[kind]} in frames at {_listed(map(_time, passing))}")
     for kind in ("face", "outside_body"):
@@ -41,27 +41,27 @@ def findings_as_sentences(findings: Sequence[PixelFinding]) -> list[str]:
     return sentences
 
 
-def _place(one: PixelFinding) -> str:
+def _place(finding: PixelFinding) -> str:
     """Name of one of nine regions, from "upper left" to "lower right"."""
-    row = sum(one.y + one.height / 2 > edge for edge in _THIRDS)
-    column = sum(one.x + one.width / 2 > edge for edge in _THIRDS)
+    row = sum(finding.y + finding.height / 2 > edge for edge in _THIRDS)
+    column = sum(finding.x + finding.width / 2 > edge for edge in _THIRDS)
     words = (("upper", "", "lower")[row], ("left", "middle", "right")[column])
     return " ".join(word for word in words if word)
 
 
-def _time(one: PixelFinding) -> str:
-    seconds = int(one.at_s or 0)
+def _time(finding: PixelFinding) -> str:
+    seconds = int(finding.at_s or 0)
     return f"{seconds // 60}:{seconds % 60:02}"
 
 
-def _place_or_time(one: PixelFinding) -> str:
-    return f"the {_place(one)}" if one.at_s is None else _time(one)
+def _place_or_time(finding: PixelFinding) -> str:
+    return f"the {_place(finding)}" if finding.at_s is None else _time(finding)
 
 
 def _listed(words: Iterable[str]) -> str:
     """Join without duplicates, as "a, b and c"."""
-    once = list(dict.fromkeys(words))
-    more = len(once) - _MAX_NAMED
+    distinct = list(dict.fromkeys(words))
+    more = len(distinct) - _MAX_NAMED
     if more > 0:
-        once = [*once[:_MAX_NAMED], f"{more} more"]
-    return once[0] if len(once) == 1 else f"{', '.join(once[:-1])} and {once[-1]}"
+        distinct = [*distinct[:_MAX_NAMED], f"{more} more"]
+    return distinct[0] if len(distinct) == 1 else f"{', '.join(distinct[:-1])} and {distinct[-1]}"

@@ -256,8 +256,8 @@ def _require_releasable(upload: Upload) -> None:
 
 def _transfers(upload: Upload) -> QuerySet[Upload]:
     """The transfers of a file into its case."""
-    found: QuerySet[Upload] = Upload.objects.filter(case=upload.case_id, asset=upload.asset_id)
-    return found.exclude(state=UploadState.WITHHELD)
+    uploads: QuerySet[Upload] = Upload.objects.filter(case=upload.case_id, asset=upload.asset_id)
+    return uploads.exclude(state=UploadState.WITHHELD)
 
 
 def _taken(upload: Upload, state: UploadState, **changes: str) -> None:

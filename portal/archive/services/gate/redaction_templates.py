@@ -67,7 +67,7 @@ def redaction_template_apply(*, template: RedactionTemplate, user: User) -> list
         ConflictError: No file waits for it.
     """
     require_intake(user, template.lab_id)
-    boxes = [PictureBox(**one) for one in template.boxes_named]
+    boxes = [PictureBox(**box) for box in template.boxes_named]
     received = []
     for upload in files_of_template(template, user=user).order_by("created_at", "pk")[:MAX_FILES]:
         try:

@@ -98,7 +98,7 @@ def upload_join(
     size_bytes = sum(part.size_bytes for part in parts)
     storage.require_size(size_bytes)
     with transaction.atomic():
-        whole = Upload.objects.create(
+        joined = Upload.objects.create(
             lab=case.lab,
             case=case,
             filename=filename_clean(filename),
@@ -111,14 +111,14 @@ def upload_join(
         for number, part in enumerate(parts):
             taken = Upload.objects.filter(
                 pk=part.pk, whole=None, received_bytes=part.size_bytes
-            ).update(whole=whole, part_number=number)
+            ).update(whole=joined, part_number=number)
             if not taken:
                 raise ConflictError(
                     f"Part {number + 1} is not complete, or belongs to another file.",
                     code="upload-parts",
                 )
-        _submit_finish(whole, user)
-    return whole
+        _submit_finish(joined, user)
+    return joined
 
 
 def _sha256_clean(sha256: str) -> str:

@@ -52,8 +52,8 @@ def crate_check(*, upload: Upload) -> bool:
     Raises:
         ConflictError: it is not a crate, has not arrived, or was imported.
     """
-    whole = Upload.objects.filter(pk=upload.pk, case=None, received_bytes=upload.size_bytes)
-    changed = whole.filter(state__in=(UploadState.RECEIVING, UploadState.REFUSED)).update(
+    complete = Upload.objects.filter(pk=upload.pk, case=None, received_bytes=upload.size_bytes)
+    changed = complete.filter(state__in=(UploadState.RECEIVING, UploadState.REFUSED)).update(
         state=UploadState.CHECKING, error_code="", error_message="", updated_at=timezone.now()
     )
     upload.refresh_from_db()

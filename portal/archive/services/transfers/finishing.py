@@ -128,16 +128,16 @@ def upload_job_ended(*, payload: Mapping[str, Any]) -> None:
     transaction.on_commit(lambda: bytes_drop(names), robust=True)
 
 
-def _join(path: Path, whole: Upload, progress: Progress) -> None:
+def _join(path: Path, joined: Upload, progress: Progress) -> None:
     """Write the parts one after the other; starts over after an interruption."""
     done = 0
     with full_disk_refused(), path.open("wb") as out:
-        for part in whole.parts.order_by("part_number"):
+        for part in joined.parts.order_by("part_number"):
             with storage.incoming_path(str(part.pk)).open("rb") as source:
                 while chunk := source.read(storage.CHUNK_BYTES):
                     out.write(chunk)
                     done += len(chunk)
-                    progress(done, 2 * whole.size_bytes, "Joining the parts")
+                    progress(done, 2 * joined.size_bytes, "Joining the parts")
         out.flush()
         os.fsync(out.fileno())
 

@@ -160,8 +160,8 @@ def has_content(upload: Upload) -> bool:
     if asset_received(upload.lab_id, upload.sha256) is not None:
         return True
     name = storage.asset_name(upload.lab_id, upload.sha256)  # placed, and no row written yet
-    found = storage.the_store().stat(name)
-    return found is not None and found.size_bytes == upload.size_bytes
+    stored = storage.the_store().stat(name)
+    return stored is not None and stored.size_bytes == upload.size_bytes
 
 
 def bytes_drop(names: Iterable[str]) -> None:

@@ -37,9 +37,9 @@ class Command(BaseCommand):
         broken = [f"the trigger {name} is missing" for name in triggers_missing()]
         services.entries_seal_all()
         for lab_id in sorted({*selectors.chain_labs(), *expected}):
-            found = selectors.chain_break(lab_id, expected=expected[lab_id])
-            if found:
-                broken.append(f"lab {lab_id}: number {found.number}: {found.reason}")
+            chain_error = selectors.chain_break(lab_id, expected=expected[lab_id])
+            if chain_error:
+                broken.append(f"lab {lab_id}: number {chain_error.number}: {chain_error.reason}")
             elif end := selectors.chain_head(lab_id):
                 self.stdout.write(f"{end.lab_id}:{end.number}:{end.hash}")
         if broken:
@@ -50,7 +50,7 @@ class Command(BaseCommand):
 
 def _head(text: str) -> Head:
     try:
-        lab_id, number, found = text.split(":")
-        return Head(uuid.UUID(lab_id), int(number), found.lower())
+        lab_id, number, digest = text.split(":")
+        return Head(uuid.UUID(lab_id), int(number), digest.lower())
     except ValueError:
         raise CommandError(f"--expect: {text!r} is not LAB:NUMBER:HASH.") from None

@@ -66,11 +66,11 @@ def _target(path: Path) -> MoveTarget:
         raise ImproperlyConfigured("there is no such file.")
     with _environment_of(path):
         environment.text("TESSERA_DATABASE_URL")
-        found = environment.object_storage()
+        bucket_settings = environment.object_storage()
         return MoveTarget(
             database=environment.database(""),
             folder=environment.storage_root(Path(environment.text("TESSERA_STORAGE"))),
-            bucket=S3Settings(**found) if found else None,  # type: ignore[arg-type]
+            bucket=S3Settings(**bucket_settings) if bucket_settings else None,  # type: ignore[arg-type]
         )
 
 

@@ -48,13 +48,13 @@ class Command(BaseCommand):
             self.stdout.write(f"{lab.name}: {self._line(lab, current, following)}")
 
     def _line(self, lab: Lab, current: Encoder, following: Encoder) -> str:
-        found = encoder_compare(current=current, following=following, lab_id=lab.pk)
-        if found is None:
+        result = encoder_compare(current=current, following=following, lab_id=lab.pk)
+        if result is None:
             return "no label is shared by two patients, so there is nothing to compare by"
         return (
-            f"{found.rois} labelled ROIs of {found.patients} patients; same label among the ten"
-            f" nearest of other patients: {found.current:.3f} and {found.following:.3f}"
-            f" (chance {found.chance:.3f}), gain {found.gain:+.3f}"
-            f" [{found.gain_low:+.3f}, {found.gain_high:+.3f}];"
-            f" {found.in_common:.0%} of the nearest are the same"
+            f"{result.rois} labelled ROIs of {result.patients} patients; same label among the"
+            f" ten nearest of other patients: {result.current:.3f} and {result.following:.3f}"
+            f" (chance {result.chance:.3f}), gain {result.gain:+.3f}"
+            f" [{result.gain_low:+.3f}, {result.gain_high:+.3f}];"
+            f" {result.in_common:.0%} of the nearest are the same"
         )

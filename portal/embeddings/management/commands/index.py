@@ -81,20 +81,25 @@ class Command(BaseCommand):
     def _scopes(self, slug: str) -> Iterator[tuple[Scope, Lab]]:
         if slug and not Lab.objects.filter(slug=slug).exists():
             raise CommandError(f"There is no lab {slug!r}.")
-        return (found for found in index_scopes() if slug in ("", found[1].slug))
+        return (
+            scope_and_lab for scope_and_lab in index_scopes() if slug in ("", scope_and_lab[1].slug)
+        )
 
     def _status(self, name: str, scope: Scope) -> None:
         state = index_state_of(scope)
         if state.snapshot is None:
             self.stdout.write(f"{name}: no file; {state.newer:,} searched from the database")
             return
-        one = state.snapshot
-        age = (timezone.now() - one.read_at).total_seconds() / 3600
-        where = "on milvus" if one.engine == MILVUS else f"{one.size_bytes / 2**20:,.1f} MiB"
+        snapshot = state.snapshot
+        age = (timezone.now() - snapshot.read_at).total_seconds() / 3600
+        where = (
+            "on milvus" if snapshot.engine == MILVUS else f"{snapshot.size_bytes / 2**20:,.1f} MiB"
+        )
         self.stdout.write(
-            f"{name}: version {one.version}, {one.kind}, {one.count:,} vectors, "
-            f"{where}, built in {one.seconds:,.1f} s, {age:,.1f} h old, "
-            f"recall {one.recall:.4f} when built; {state.newer:,} newer, {state.masked:,} masked"
+            f"{name}: version {snapshot.version}, {snapshot.kind}, {snapshot.count:,} vectors, "
+            f"{where}, built in {snapshot.seconds:,.1f} s, {age:,.1f} h old, "
+            f"recall {snapshot.recall:.4f} when built; {state.newer:,} newer, "
+            f"{state.masked:,} masked"
             + ("" if state.is_readable else "; CANNOT BE READ, the database is searched")
         )
 

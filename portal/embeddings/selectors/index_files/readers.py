@@ -100,10 +100,10 @@ class Deltas:
             old_ids = old_ids[order]
             old_vectors = np.concatenate([old_vectors, new_vectors])[order]
         wanted = np.isin(old_ids, ids)
-        found = (old_ids, old_vectors) if wanted.all() else (old_ids[wanted], old_vectors[wanted])
+        delta = (old_ids, old_vectors) if wanted.all() else (old_ids[wanted], old_vectors[wanted])
         with self._lock:
-            self._cache[key] = found
-        return found
+            self._cache[key] = delta
+        return delta
 
 
 def _nothing(dim: int) -> tuple[ArrayI64, ArrayF32]:
@@ -126,11 +126,11 @@ class Selections:
         ids = np.sort(ids)
         key = hashlib.blake2b(ids.tobytes(), digest_size=16).digest()
         with self._lock:
-            found = self._cache.get(key)
-        found = found or Selection(ids)
+            selection = self._cache.get(key)
+        selection = selection or Selection(ids)
         with self._lock:
-            self._cache[key] = found  # updates its size in the cache
-        return found
+            self._cache[key] = selection  # updates its size in the cache
+        return selection
 
 
 def _selection_bytes(selection: Selection) -> int:

@@ -25,12 +25,12 @@ _SCOPES_AT_ONCE = 200  # terms of one condition; SQLite's limit is a depth of 1,
 
 def snapshot_latest(scope: Scope) -> IndexSnapshot | None:
     """The newest index file of the scope."""
-    found: IndexSnapshot | None = (
+    snapshot: IndexSnapshot | None = (
         IndexSnapshot.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
         .order_by("-version")
         .first()
     )
-    return found
+    return snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ def index_entries(
             pk__gt=after,
             pk__lte=source.last_embedding_id,
         )
-        found = list(rows.order_by("pk").values_list("pk", "vector")[:CHUNK_ROWS])
-        if not found:
+        pairs = list(rows.order_by("pk").values_list("pk", "vector")[:CHUNK_ROWS])
+        if not pairs:
             return
-        after = found[-1][0]
-        yield vectors_stacked(found, scope.encoder.dim)
+        after = pairs[-1][0]
+        yield vectors_stacked(pairs, scope.encoder.dim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,10 @@ def index_states() -> list[IndexState]:
         if encoder.lab_id in {None, lab}
     }
     newer = _newer({key: file.last_embedding_id if file else 0 for key, file in scopes.items()})
-    found = []
+    states = []
     for encoder in encoders:
         files = [file for key, file in scopes.items() if file and key[0] == encoder.pk]
-        found.append(
+        states.append(
             IndexState(
                 str(encoder),
                 max([0.0, *((now - file.created_at).total_seconds() for file in files)]),
@@ -133,17 +133,17 @@ def index_states() -> list[IndexState]:
                 min([1.0, *(file.recall for file in files)]),
             )
         )
-    return found
+    return states
 
 
 def _newer(last: Mapping[tuple[uuid.UUID, uuid.UUID], int]) -> Counter[uuid.UUID]:
     """Number of current embeddings newer than each lab's file, by encoder."""
-    found: Counter[uuid.UUID] = Counter()
+    newer_counts: Counter[uuid.UUID] = Counter()
     keys = list(last)
     for start in range(0, len(keys), _SCOPES_AT_ONCE):
         behind = Q()
         for encoder, lab in keys[start : start + _SCOPES_AT_ONCE]:
             behind |= Q(encoder=encoder, lab=lab, pk__gt=last[encoder, lab])
         rows = Embedding.objects.filter(CURRENT, behind).order_by()
-        found.update(dict(rows.values_list("encoder").annotate(Count("pk"))))
-    return found
+        newer_counts.update(dict(rows.values_list("encoder").annotate(Count("pk"))))
+    return newer_counts

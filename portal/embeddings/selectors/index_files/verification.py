@@ -77,9 +77,9 @@ def index_state_of(scope: Scope) -> ScopeState:
 
 def index_server_answers() -> bool:
     """Return whether the index server answers; True if none is configured."""
-    found = server()
+    milvus = server()
     try:
-        return found is None or bool(found.ping())
+        return milvus is None or bool(milvus.ping())
     except IndexUnreachableError:
         return False
 
@@ -147,9 +147,9 @@ def _compare(
 ) -> tuple[list[float], int]:
     """Share of each query's exact answer that was found, and number of altered vectors."""
     shares, altered = [], 0
-    for own, q, (want, _) in zip(*queries, exact.found(), strict=True):
-        _, at = index.search(q, 1, allowed=[own])
+    for query_id, q, (want, _) in zip(*queries, exact.found(), strict=True):
+        _, at = index.search(q, 1, allowed=[query_id])
         altered += int(len(at) == 0 or at[0] > 0)
-        found, _ = index.search(q, k, excluded=gone)
-        shares.append(float(np.isin(want, found).mean()) if len(want) else 1.0)
+        ids_found, _ = index.search(q, k, excluded=gone)
+        shares.append(float(np.isin(want, ids_found).mean()) if len(want) else 1.0)
     return shares, altered

@@ -19,10 +19,10 @@ class UidConverter:
 
     def to_python(self, value: str) -> uuid.UUID:
         """The UUID."""
-        found = uuid_of(value)
-        if found is None:
+        uid = uuid_of(value)
+        if uid is None:
             raise ValueError(value)
-        return found
+        return uid
 
     def to_url(self, value: uuid.UUID | str) -> str:
         """The UID."""

@@ -68,27 +68,27 @@ class FramesApi(StandardApi):
         """Stored frames as they are, for `image/jpeg` (or what they are), `*/*`, or octets of any
         transfer syntax; plain pixels for `application/octet-stream` of explicit VR.
         """
-        series, one = dicom_object(user_of(request), case_id, canvas_id, instance_id)
-        numbers = _numbers(frames, one)
-        coding = frame_coding(wanted(accepts(request)), one.syntax)
+        series, instance = dicom_object(user_of(request), case_id, canvas_id, instance_id)
+        numbers = _numbers(frames, instance)
+        coding = frame_coding(wanted(accepts(request)), instance.syntax)
         if coding is None or (not coding.in_parts and len(numbers) > 1):
             raise NotAcceptable(
-                f"Frames are returned as they are stored ({one.syntax}), as multipart."
+                f"Frames are returned as they are stored ({instance.syntax}), as multipart."
             )
-        etag = _etag(series, one, frames, coding)
+        etag = _etag(series, instance, frames, coding)
         line = boundary(etag)
         media_type = (
             coding.media_type if not coding.in_parts else parts_type(coding.media_type, line)
         )
 
         def body() -> bytes:
-            data = [_frame(one, number, coding) for number in numbers]
+            data = [_frame(instance, number, coding) for number in numbers]
             if not coding.in_parts:
                 return data[0]
             parts = [
                 AnswerPart(
                     f"{coding.media_type}; transfer-syntax={coding.syntax}",
-                    frames_address(request, series, one, number),
+                    frames_address(request, series, instance, number),
                     [frame],
                 )
                 for number, frame in zip(numbers, data, strict=True)
@@ -121,11 +121,13 @@ class FrameRenderedApi(StandardApi):
         frame: int,
     ) -> HttpResponse:
         """JPEG or PNG; a stored JPEG is not coded again. Colours are the stored ones."""
-        series, one = dicom_object(user_of(request), case_id, canvas_id, instance_id)
-        (number,) = _numbers(str(frame), one)
+        series, instance = dicom_object(user_of(request), case_id, canvas_id, instance_id)
+        (number,) = _numbers(str(frame), instance)
         kind = _picture_kind(request)
-        data = _drawn(one, number, as_png=kind == "image/png")
-        return _picture(request, data, f"{series.canvas.picture_tag}-{one.number}-{number}", kind)
+        data = _drawn(instance, number, as_png=kind == "image/png")
+        return _picture(
+            request, data, f"{series.canvas.picture_tag}-{instance.number}-{number}", kind
+        )
 
 
 @audited(GET=AuditRule("canvas.read", "canvas", "canvas_id", every_s=HOUR_S))
@@ -142,17 +144,17 @@ class InstanceRenderedApi(StandardApi):
         self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID, instance_id: uuid.UUID
     ) -> HttpResponse:
         """The whole slide at the size of this level, at most 2,048 px a side."""
-        series, one = dicom_object(user_of(request), case_id, canvas_id, instance_id)
-        kind, canvas, brief = _picture_kind(request), series.canvas, one.brief()
+        series, instance = dicom_object(user_of(request), case_id, canvas_id, instance_id)
+        kind, canvas, brief = _picture_kind(request), series.canvas, instance.brief()
         size = (int(brief.TotalPixelMatrixColumns), int(brief.TotalPixelMatrixRows))
         width, height = largest(*size)
         out = (min(width, canvas.width_px), min(height, canvas.height_px))
         region = region_read(canvas, Box(0, 0, canvas.width_px, canvas.height_px), out)
         data = drawn(region.pixels(), as_png=kind == "image/png")
-        return _picture(request, data, f"{canvas.picture_tag}-{one.number}-0", kind)
+        return _picture(request, data, f"{canvas.picture_tag}-{instance.number}-0", kind)
 
 
-def _numbers(text: str, one: SlideObject) -> list[int]:
+def _numbers(text: str, instance: SlideObject) -> list[int]:
     """Frames of a request, from 1."""
     words = text.split(",")
     if len(words) > MAX_FRAMES_PER_REQUEST:
@@ -161,11 +163,11 @@ def _numbers(text: str, one: SlideObject) -> list[int]:
         raise InvalidInputError("frames: numbers from 1, separated by commas.")
     numbers = [int(word) for word in words]
     for number in numbers:
-        if not 1 <= number <= one.frame_count:
+        if not 1 <= number <= instance.frame_count:
             raise NotFoundError(
-                f"There is no frame {number}; this instance has {one.frame_count:,}."
+                f"There is no frame {number}; this instance has {instance.frame_count:,}."
             )
-    brief = one.brief()
+    brief = instance.brief()
     samples = 3 * int(brief.Rows) * int(brief.Columns) * max(1, int(brief.BitsAllocated) // 8)
     if samples * len(numbers) > max(MAX_PIXEL_BYTES, samples):
         raise InvalidInputError(
@@ -174,34 +176,36 @@ def _numbers(text: str, one: SlideObject) -> list[int]:
     return numbers
 
 
-def _frame(one: SlideObject, number: int, coding: FrameCoding) -> bytes:
-    data = one.frame(number - 1)
+def _frame(instance: SlideObject, number: int, coding: FrameCoding) -> bytes:
+    data = instance.frame(number - 1)
     if not coding.is_decoded:
         return data
     try:
-        return decoded(data, size=_size(one), is_rgb=_is_rgb(one))
+        return decoded(data, size=_size(instance), is_rgb=_is_rgb(instance))
     except MlError as error:
         raise UnavailableError("This frame cannot be decoded.") from error
 
 
-def _drawn(one: SlideObject, number: int, *, as_png: bool) -> bytes:
-    data, whole = one.frame(number - 1), one.data()
+def _drawn(instance: SlideObject, number: int, *, as_png: bool) -> bytes:
+    data, dataset = instance.frame(number - 1), instance.data()
     try:
-        if one.syntax in DECODED:
-            return picture(data, size=_size(one), is_rgb=_is_rgb(one), as_png=as_png)
-        pixels = plain_pixels(data, int(whole.Rows), int(whole.Columns), int(whole.SamplesPerPixel))
+        if instance.syntax in DECODED:
+            return picture(data, size=_size(instance), is_rgb=_is_rgb(instance), as_png=as_png)
+        pixels = plain_pixels(
+            data, int(dataset.Rows), int(dataset.Columns), int(dataset.SamplesPerPixel)
+        )
         return drawn(pixels, as_png=as_png)
     except MlError as error:
-        raise NotAcceptable(f"Frames of {one.syntax} cannot be rendered: {error}.") from error
+        raise NotAcceptable(f"Frames of {instance.syntax} cannot be rendered: {error}.") from error
 
 
-def _size(one: SlideObject) -> tuple[int, int]:
-    brief = one.brief()
+def _size(instance: SlideObject) -> tuple[int, int]:
+    brief = instance.brief()
     return int(brief.Columns), int(brief.Rows)
 
 
-def _is_rgb(one: SlideObject) -> bool:
-    return str(one.data().PhotometricInterpretation) == "RGB"
+def _is_rgb(instance: SlideObject) -> bool:
+    return str(instance.data().PhotometricInterpretation) == "RGB"
 
 
 def _picture_kind(request: Request) -> str:
@@ -220,8 +224,8 @@ def _picture(request: Request, data: bytes, name: str, kind: str) -> HttpRespons
     return response
 
 
-def _etag(series: Series, one: SlideObject, frames: str, coding: FrameCoding) -> str:
+def _etag(series: Series, instance: SlideObject, frames: str, coding: FrameCoding) -> str:
     """ETag of a frames response; ``frames`` holds digits and commas."""
     numbers = frames.replace(",", ".")
     how = f"{coding.syntax}-{coding.media_type == OCTETS:d}{coding.in_parts:d}"
-    return f'"f-{series.canvas.picture_tag}-{one.number}-{numbers}-{how}"'
+    return f'"f-{series.canvas.picture_tag}-{instance.number}-{numbers}-{how}"'

@@ -71,12 +71,12 @@ class _ObjectsApi(StandardApi):
     ) -> Objects:
         user = user_of(request)
         if canvas_id is None:
-            found = dicom_study(user, case_id)
+            all_series = dicom_study(user, case_id)
         elif instance_id is None:
-            found = [dicom_slide(user, case_id, canvas_id)]
+            all_series = [dicom_slide(user, case_id, canvas_id)]
         else:
             return [dicom_object(user, case_id, canvas_id, instance_id)]
-        objects = [(series, one) for series in found for one in series.objects()]
+        objects = [(series, instance) for series in all_series for instance in series.objects()]
         if not objects:
             raise NotFoundError("It has no instances.")
         return objects
@@ -90,25 +90,27 @@ class _ObjectsApi(StandardApi):
     def _files(self, request: Request, *ids: uuid.UUID) -> HttpResponseBase:
         objects = self._objects(request, *ids)
         kinds = wanted(accepts(request))
-        for _, one in objects:
-            if file_kind(kinds, one.syntax) is None:
-                raise NotAcceptable(f"Objects are returned as they are stored: {one.syntax}.")
-        _require_cheap(one for _, one in objects)
-        series, one = objects[0]
-        kind = file_kind(kinds, one.syntax)
+        for _, instance in objects:
+            if file_kind(kinds, instance.syntax) is None:
+                raise NotAcceptable(f"Objects are returned as they are stored: {instance.syntax}.")
+        _require_cheap(instance for _, instance in objects)
+        series, instance = objects[0]
+        kind = file_kind(kinds, instance.syntax)
         is_plain = kind is not None and kind.media_type == DICOM and not kind.in_parts
         if is_plain and len(objects) == 1:
             return StreamingHttpResponse(
-                one.file(_data(series, one)),
-                content_type=f"{DICOM}; transfer-syntax={one.syntax}",
+                instance.file(_data(series, instance)),
+                content_type=f"{DICOM}; transfer-syntax={instance.syntax}",
             )
         files = [(pair, pair[1].file(_data(*pair))) for pair in objects]
         line = boundary(request.path)
         parts = (
             AnswerPart(
-                f"{DICOM}; transfer-syntax={one.syntax}", _address(request, series, one), pieces
+                f"{DICOM}; transfer-syntax={instance.syntax}",
+                _address(request, series, instance),
+                pieces,
             )
-            for (series, one), pieces in files
+            for (series, instance), pieces in files
         )
         return StreamingHttpResponse(in_parts(parts, line), content_type=parts_type(DICOM, line))
 
@@ -240,13 +242,13 @@ class BulkApi(_ObjectsApi):
         digest: str,
     ) -> HttpResponse:
         """The bytes that metadata leave out: a colour profile, a table."""
-        ((series, one),) = self._objects(request, case_id, canvas_id, instance_id)
-        parts = chain([one.data()], one.groups())
+        ((series, instance),) = self._objects(request, case_id, canvas_id, instance_id)
+        parts = chain([instance.data()], instance.groups())
         value = next(filter(None, (bulk_value(data, digest) for data in parts)), None)
         if value is None:
             raise NotFoundError("This instance has no such value.")
         line = boundary(digest)
-        address = _bulk_address(request, series, one, digest)
+        address = _bulk_address(request, series, instance, digest)
         part = AnswerPart("application/octet-stream", address, [value])
         is_whole = "multipart" not in accepts(request) and "octet-stream" in accepts(request)
         return bytes_response(
@@ -259,7 +261,7 @@ class BulkApi(_ObjectsApi):
 
 
 def _require_cheap(objects: Iterable[SlideObject]) -> None:
-    count = sum(one.coded_count for one in objects)
+    count = sum(instance.coded_count for instance in objects)
     if count > MAX_CODED_FRAMES:
         raise InvalidInputError(
             f"{count:,} frames of this would have to be encoded first; at most "
@@ -268,30 +270,30 @@ def _require_cheap(objects: Iterable[SlideObject]) -> None:
         )
 
 
-def _data(series: Series, one: SlideObject) -> Any:
-    data = one.data()
-    add_all(data, series.whose, object_uid(series.canvas, one))
+def _data(series: Series, instance: SlideObject) -> Any:
+    data = instance.data()
+    add_all(data, series.whose, object_uid(series.canvas, instance))
     return data
 
 
-def _metadata(request: Request, series: Series, one: SlideObject) -> JsonObject:
+def _metadata(request: Request, series: Series, instance: SlideObject) -> JsonObject:
     return data_json(
-        _data(series, one),
-        syntax=one.syntax,
-        bulk=lambda digest: _bulk_address(request, series, one, digest),
-        groups=one.groups(),
+        _data(series, instance),
+        syntax=instance.syntax,
+        bulk=lambda digest: _bulk_address(request, series, instance, digest),
+        groups=instance.groups(),
     )
 
 
-def _address(request: Request, series: Series, one: SlideObject) -> str:
-    uid = object_uid(series.canvas, one)
+def _address(request: Request, series: Series, instance: SlideObject) -> str:
+    uid = object_uid(series.canvas, instance)
     return address_of(request, series.whose.study_uid, series.whose.series_uid, uid)
 
 
-def _bulk_address(request: Request, series: Series, one: SlideObject, digest: str) -> str:
-    return f"{_address(request, series, one)}/bulkdata/{digest}"
+def _bulk_address(request: Request, series: Series, instance: SlideObject, digest: str) -> str:
+    return f"{_address(request, series, instance)}/bulkdata/{digest}"
 
 
-def frames_address(request: Request, series: Series, one: SlideObject, number: int) -> str:
+def frames_address(request: Request, series: Series, instance: SlideObject, number: int) -> str:
     """URL of one frame."""
-    return f"{_address(request, series, one)}/frames/{number}"
+    return f"{_address(request, series, instance)}/frames/{number}"

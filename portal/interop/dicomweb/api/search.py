@@ -82,13 +82,13 @@ class StudySearchApi(_SearchApi):
     def get(self, request: Request) -> Response:
         """The cases of one's labs with slides of known pixel size or from DICOM, newest first."""
         rows = []
-        for found in dicom_studies(user_of(request), _query_of(request)):
-            whose = found.series[0].whose
+        for study in dicom_studies(user_of(request), _query_of(request)):
+            whose = study.series[0].whose
             rows.append(
                 json_model.study_json(
                     whose,
-                    series=len(found.series),
-                    instances=found.instance_count(),
+                    series=len(study.series),
+                    instances=study.instance_count(),
                     address=address_of(request, whose.study_uid),
                 )
             )
@@ -100,11 +100,11 @@ class _SeriesSearchApi(_SearchApi):
         user, wanted = user_of(request), _query_of(request)
         rows = [
             json_model.series_json(
-                one.whose,
-                instances=object_count(one.canvas),
-                address=address_of(request, one.whose.study_uid, one.whose.series_uid),
+                series.whose,
+                instances=object_count(series.canvas),
+                address=address_of(request, series.whose.study_uid, series.whose.series_uid),
             )
-            for one in dicom_series(user, wanted, case_id=case_id)
+            for series in dicom_series(user, wanted, case_id=case_id)
         ]
         return self._answer(request, rows)
 
@@ -148,8 +148,8 @@ class _InstanceSearchApi(_SearchApi):
     ) -> Response:
         wanted = _query_of(request)
         rows = [
-            _instance(request, series, one, wanted)
-            for series, one in dicom_instances(
+            _instance(request, series, instance, wanted)
+            for series, instance in dicom_instances(
                 user_of(request), wanted, case_id=case_id, canvas_id=canvas_id
             )
         ]
@@ -206,21 +206,23 @@ def _query_of(request: Request) -> DicomQuery:
     return parse_query(sent.GET)
 
 
-def _instance(request: Request, series: Series, one: SlideObject, wanted: DicomQuery) -> JsonObject:
+def _instance(
+    request: Request, series: Series, instance: SlideObject, wanted: DicomQuery
+) -> JsonObject:
     from pydicom.datadict import keyword_for_tag
 
-    whose, uid = series.whose, object_uid(series.canvas, one)
-    brief = one.brief()
+    whose, uid = series.whose, object_uid(series.canvas, instance)
+    brief = instance.brief()
     if wanted.fields is None or wanted.fields:
-        whole = one.data()
-        add_all(whole, whose, uid)
-        for tag in whole.keys():  # noqa: SIM118 - each as it is stored: it may be damaged
+        dataset = instance.data()
+        add_all(dataset, whose, uid)
+        for tag in dataset.keys():  # noqa: SIM118 - each as it is stored: it may be damaged
             if wanted.fields is None or keyword_for_tag(tag) in wanted.fields:
-                brief[tag] = whole.get_item(tag)
+                brief[tag] = dataset.get_item(tag)
     return json_model.instance_json(
         brief,
         whose,
         uid=uid,
-        syntax=one.syntax,
+        syntax=instance.syntax,
         address=address_of(request, whose.study_uid, whose.series_uid, uid),
     )

@@ -60,10 +60,10 @@ def data_json(
     """
     data.AvailableTransferSyntaxUID = syntax
     data.SpecificCharacterSet = "ISO_IR 192"
-    found = json_of(data, bulk)
+    document = json_of(data, bulk)
     if items := [json_of(group, bulk) for group in groups]:
-        found[f"{PER_FRAME:08X}"] = {"vr": "SQ", "Value": items}
-    return dict(sorted(found.items()))
+        document[f"{PER_FRAME:08X}"] = {"vr": "SQ", "Value": items}
+    return dict(sorted(document.items()))
 
 
 def _of_study(whose: StudyAttributes) -> Dataset:

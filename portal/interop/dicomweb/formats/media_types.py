@@ -50,9 +50,9 @@ class FrameCoding(NamedTuple):
 
 def wanted(accept: str) -> list[Wanted]:
     """The kinds of an ``Accept``, the best first; anything where it says nothing."""
-    found: list[tuple[float, Wanted]] = []
-    for one in _COMMAS.split(accept)[:MAX_MEDIA_RANGES]:
-        name, *rest = (word.strip() for word in _SEMICOLONS.split(one))
+    ranked: list[tuple[float, Wanted]] = []
+    for media_range in _COMMAS.split(accept)[:MAX_MEDIA_RANGES]:
+        name, *rest = (word.strip() for word in _SEMICOLONS.split(media_range))
         parameters = {
             key.strip().lower(): value.strip().strip('"')
             for key, _, value in (word.partition("=") for word in rest)
@@ -61,10 +61,10 @@ def wanted(accept: str) -> list[Wanted]:
         media_type = (parameters.get("type", "*/*") if in_parts else name or "*/*").lower()
         weight = _weight(parameters.get("q", "1"))
         if weight > 0:
-            found.append(
+            ranked.append(
                 (weight, Wanted(media_type, parameters.get("transfer-syntax", ""), in_parts))
             )
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+    return [media_range for _, media_range in sorted(ranked, key=lambda pair: -pair[0])]
 
 
 def frame_coding(kinds: list[Wanted], stored: str) -> FrameCoding | None:

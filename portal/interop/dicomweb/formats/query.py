@@ -107,7 +107,7 @@ def _keyword(key: str) -> str:
 def _ids(values: Sequence[str]) -> list[uuid.UUID]:
     if len(values) > MAX_VALUES:
         raise InvalidInputError(f"At most {MAX_VALUES} UIDs of a kind are searched at once.")
-    return [found for value in values if (found := uuid_of(value)) is not None]
+    return [uid for value in values if (uid := uuid_of(value)) is not None]
 
 
 def _pattern(name: str, values: Sequence[str]) -> str:
@@ -139,12 +139,12 @@ def _day(text: str) -> date | None:
         ) from error
 
 
-def _number(text: str | None, name: str, usual: int, most: int) -> int:
+def _number(text: str | None, name: str, usual: int, max_value: int) -> int:
     if not text:
         return usual
-    is_short = len(text) <= len(str(most)) and text.isascii() and text.isdecimal()
-    if not is_short or int(text) > most:
-        raise InvalidInputError(f"{name}: expected a number up to {most:,}.")
+    is_short = len(text) <= len(str(max_value)) and text.isascii() and text.isdecimal()
+    if not is_short or int(text) > max_value:
+        raise InvalidInputError(f"{name}: expected a number up to {max_value:,}.")
     return int(text)
 
 

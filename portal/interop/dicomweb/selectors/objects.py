@@ -95,23 +95,25 @@ class OwnObject:
         """Attributes as stored in the file."""
         from pydicom.dataset import Dataset
 
-        found = Dataset()
+        dataset = Dataset()
         for word in _BRIEF:
             if word in self._stored.data:
-                found[word] = self._stored.data[word]
-        return found
+                dataset[word] = self._stored.data[word]
+        return dataset
 
     def data(self) -> Dataset:
         """A copy whose elements may be replaced."""
         from pydicom.dataset import Dataset
 
-        found = Dataset()
-        found.update(self._stored.data)
+        dataset = Dataset()
+        dataset.update(self._stored.data)
         for word in ("ExtendedOffsetTable", "ExtendedOffsetTableLengths"):
-            if word in found:
-                del found[word]
-        found.pop("PerFrameFunctionalGroupsSequence", None)  # of a kind that is not read by itself
-        return found
+            if word in dataset:
+                del dataset[word]
+        dataset.pop(
+            "PerFrameFunctionalGroupsSequence", None
+        )  # of a kind that is not read by itself
+        return dataset
 
     def groups(self) -> Iterator[Dataset]:
         """Read from the file on every call."""
@@ -230,11 +232,11 @@ def objects_of(canvas: Canvas) -> list[SlideObject]:
     if canvas.slide.vendor == VENDOR:
         folder = storage.resolve(canvas.pixels_path).parent
         try:
-            own = _own_objects(str(folder), canvas.content_hash)
+            own_objects = _own_objects(str(folder), canvas.content_hash)
         except OSError as error:
             raise UnavailableError(_AWAY) from error
-        if own:
-            return list(own)
+        if own_objects:
+            return list(own_objects)
     if canvas.mpp_x is None or canvas.mpp_y is None:
         return []
     slide = _slide_of(canvas, (canvas.mpp_x, canvas.mpp_y))
@@ -275,9 +277,9 @@ _COUNTS: LRUCache[tuple[str, bool], int] = LRUCache(100_000)  # of slides, some 
 _COUNTS_LOCK = threading.Lock()
 
 
-def object_uid(canvas: Canvas, one: SlideObject) -> str:
+def object_uid(canvas: Canvas, instance: SlideObject) -> str:
     """The UID of an object: it follows from the canvas and the number."""
-    return uid_of(instance_id(canvas.pk, one.number))
+    return uid_of(instance_id(canvas.pk, instance.number))
 
 
 def _slide_of(canvas: Canvas, mpp: tuple[float, float]) -> SlideDescription:
@@ -299,7 +301,7 @@ def _own_objects(folder: str, _content: str) -> tuple[OwnObject, ...]:
     An object that does not say that patients' names were removed is left out. ``OSError`` where one
     cannot be read: that is not remembered.
     """
-    found = []
+    objects = []
     for path in sorted(Path(folder).iterdir()):
         if not path.is_file() or not is_dicom_slide(read_head(path)):
             continue
@@ -308,13 +310,18 @@ def _own_objects(folder: str, _content: str) -> tuple[OwnObject, ...]:
         except BadInputError:
             continue
         if stored.is_deidentified() and stored.is_of_tissue():
-            found.append(stored)
-    found.sort(key=lambda one: (-_width(one), str(one.data.SOPInstanceUID)))
-    return tuple(OwnObject(number, one) for number, one in enumerate(found[:MAX_INSTANCES], 1))
+            objects.append(stored)
+    objects.sort(
+        key=lambda stored_object: (-_width(stored_object), str(stored_object.data.SOPInstanceUID))
+    )
+    return tuple(
+        OwnObject(number, stored_object)
+        for number, stored_object in enumerate(objects[:MAX_INSTANCES], 1)
+    )
 
 
-def _width(one: StoredObject) -> int:
-    return int(one.data.get("TotalPixelMatrixColumns") or one.data.get("Columns") or 0)
+def _width(stored: StoredObject) -> int:
+    return int(stored.data.get("TotalPixelMatrixColumns") or stored.data.get("Columns") or 0)
 
 
 def _no_frame(index: int, count: int) -> NotFoundError:

@@ -60,7 +60,7 @@ class StudyFound:
 
     def instance_count(self) -> int:
         """Objects of all its slides."""
-        return sum(object_count(one.canvas) for one in self.series)
+        return sum(object_count(series.canvas) for series in self.series)
 
 
 def dicom_studies(user: User, query: DicomQuery) -> list[StudyFound]:
@@ -90,11 +90,11 @@ def dicom_series(
     Raises:
         NotFoundError: no such case, or it has no slide.
     """
-    found = _series(user, query, case_id=case_id)
-    if found is None:
+    canvases = _series(user, query, case_id=case_id)
+    if canvases is None:
         return []
     mine = _labs_of(user)
-    rows = found[query.offset : query.offset + query.limit]
+    rows = canvases[query.offset : query.offset + query.limit]
     return [Series(canvas, _attributes_for(canvas, mine)) for canvas in rows]
 
 
@@ -108,37 +108,41 @@ def dicom_instances(
     """Objects that match a search; of one case or one slide if given."""
     if canvas_id is not None and case_id is not None:
         dicom_slide(user, case_id, canvas_id)
-    found = _series(user, query, case_id=case_id)
-    if found is None:
+    canvases = _series(user, query, case_id=case_id)
+    if canvases is None:
         return []
     if canvas_id is not None:
-        found = found.filter(pk=canvas_id)
+        canvases = canvases.filter(pk=canvas_id)
     named = query.ids.get("SOPInstanceUID")
     if named is not None:
-        found = found.filter(pk__in=[one for uid in named for one in series_of(uid)])
+        canvases = canvases.filter(
+            pk__in=[instance for uid in named for instance in series_of(uid)]
+        )
     mine, left, taken = _labs_of(user), query.offset, list[tuple[Series, SlideObject]]()
     if left and named is None and query.numbers is None:
-        found, left = _beyond(found, left)
-    for canvas in found.iterator(chunk_size=100):
+        canvases, left = _beyond(canvases, left)
+    for canvas in canvases.iterator(chunk_size=100):
         try:
             objects = list(_wanted(canvas, query, named))
         except UnavailableError:
             if canvas_id is not None:
                 raise
             continue  # one slide whose file is away does not hide all others
-        taken += [(Series(canvas, _attributes_for(canvas, mine)), one) for one in objects[left:]]
+        taken += [
+            (Series(canvas, _attributes_for(canvas, mine)), instance) for instance in objects[left:]
+        ]
         left = max(0, left - len(objects))
         if len(taken) >= query.limit:
             break
     return taken[: query.limit]
 
 
-def _beyond(found: QuerySet[Canvas], left: int) -> tuple[QuerySet[Canvas], int]:
+def _beyond(canvases: QuerySet[Canvas], left: int) -> tuple[QuerySet[Canvas], int]:
     """Skip whole slides of an offset: the remaining slides, and the offset within the first.
 
     Slides of other formats are counted from their rows; their files are not read.
     """
-    rows = found.annotate(count=_Length("levels")).values_list(
+    rows = canvases.annotate(count=_Length("levels")).values_list(
         "pk", "slide__vendor", "content_hash", "mpp_x", "mpp_y", "count"
     )
     passed = 0
@@ -148,12 +152,12 @@ def _beyond(found: QuerySet[Canvas], left: int) -> tuple[QuerySet[Canvas], int]:
         if vendor == VENDOR:
             count = own_count_known(content_hash, has_size=has_size)
         if count is None:
-            canvas = found.filter(pk=pk).first()
+            canvas = canvases.filter(pk=pk).first()
             count = 0 if canvas is None else object_count(canvas)  # deleted since it was listed
         if count > left:
             break
         left, passed = left - count, passed + 1
-    return found[passed:], left
+    return canvases[passed:], left
 
 
 class _Length(Func):
@@ -170,19 +174,19 @@ class _Length(Func):
 
 def dicom_study(user: User, case_id: uuid.UUID) -> list[Series]:
     """All slides of a case; ``NotFoundError`` where it has none."""
-    found = list(_slides(user, DicomQuery(), ids=[case_id]).filter(case=case_id))
-    if not found:
+    canvases = list(_slides(user, DicomQuery(), ids=[case_id]).filter(case=case_id))
+    if not canvases:
         raise NotFoundError("No such study.")
     mine = _labs_of(user)
-    return [Series(canvas, _attributes_for(canvas, mine)) for canvas in found]
+    return [Series(canvas, _attributes_for(canvas, mine)) for canvas in canvases]
 
 
 def dicom_slide(user: User, case_id: uuid.UUID, canvas_id: uuid.UUID) -> Series:
     """Return a slide as a series; raises ``NotFoundError`` if it is not visible."""
-    found = _slides(user, DicomQuery(), ids=[case_id]).filter(case=case_id, pk=canvas_id).first()
-    if found is None:
+    canvas = _slides(user, DicomQuery(), ids=[case_id]).filter(case=case_id, pk=canvas_id).first()
+    if canvas is None:
         raise NotFoundError("No such series.")
-    return Series(found, _attributes_for(found, _labs_of(user)))
+    return Series(canvas, _attributes_for(canvas, _labs_of(user)))
 
 
 def dicom_object(
@@ -191,22 +195,25 @@ def dicom_object(
     """An object; ``NotFoundError`` if it is not visible."""
     series = dicom_slide(user, case_id, canvas_id)
     number = instance_number(canvas_id, instance)
-    one = next((one for one in series.objects() if one.number == number), None)
-    if one is None:
+    dicom_instance = next(
+        (dicom_instance for dicom_instance in series.objects() if dicom_instance.number == number),
+        None,
+    )
+    if dicom_instance is None:
         raise NotFoundError("No such instance.")
-    return series, one
+    return series, dicom_instance
 
 
 def _series(user: User, query: DicomQuery, *, case_id: uuid.UUID | None) -> QuerySet[Canvas] | None:
     """Images that match the query; None if nothing can match."""
     if case_id is not None:
         dicom_study(user, case_id)
-        found = _slides(user, query, ids=[case_id]).filter(case=case_id)
+        canvases = _slides(user, query, ids=[case_id]).filter(case=case_id)
     else:
-        found = _slides(user, query, ids=query.ids.get("StudyInstanceUID"))
+        canvases = _slides(user, query, ids=query.ids.get("StudyInstanceUID"))
     if _is_of_others(query):
         return None
-    return _filtered(found, query).order_by("-case__created_at", "case_id", "created_at", "id")
+    return _filtered(canvases, query).order_by("-case__created_at", "case_id", "created_at", "id")
 
 
 def _slides(
@@ -226,7 +233,7 @@ def _slides(
     )
 
 
-def _filtered(found: QuerySet[Canvas], query: DicomQuery) -> QuerySet[Canvas]:
+def _filtered(canvases: QuerySet[Canvas], query: DicomQuery) -> QuerySet[Canvas]:
     fields = {
         "PatientID": "case__patient_key",
         "AccessionNumber": "case__accession",
@@ -234,18 +241,20 @@ def _filtered(found: QuerySet[Canvas], query: DicomQuery) -> QuerySet[Canvas]:
         "SeriesDescription": "name",
     }
     for word, pattern in query.texts.items():
-        found = found.filter(**{f"{fields[word]}__regex": pattern})
+        canvases = canvases.filter(**{f"{fields[word]}__regex": pattern})
     for word, column in (("StudyInstanceUID", "case_id"), ("SeriesInstanceUID", "pk")):
         if word in query.ids:
-            found = found.filter(**{f"{column}__in": query.ids[word]})
+            canvases = canvases.filter(**{f"{column}__in": query.ids[word]})
     if sexes := query.codes.get("PatientSex"):
-        found = found.filter(case__sex__in=[sex for sex, code in _SEX.items() if code in sexes])
+        canvases = canvases.filter(
+            case__sex__in=[sex for sex, code in _SEX.items() if code in sexes]
+        )
     first, last = query.dates
     if first is not None:
-        found = found.filter(case__created_at__date__gte=first)
+        canvases = canvases.filter(case__created_at__date__gte=first)
     if last is not None:
-        found = found.filter(case__created_at__date__lte=last)
-    return found
+        canvases = canvases.filter(case__created_at__date__lte=last)
+    return canvases
 
 
 def _is_of_others(query: DicomQuery) -> bool:
@@ -262,11 +271,14 @@ def _is_of_others(query: DicomQuery) -> bool:
 def _wanted(
     canvas: Canvas, query: DicomQuery, named: Collection[uuid.UUID] | None
 ) -> Iterator[SlideObject]:
-    for one in objects_of(canvas):
-        if query.numbers is not None and one.brief().get("InstanceNumber") not in query.numbers:
+    for instance in objects_of(canvas):
+        if (
+            query.numbers is not None
+            and instance.brief().get("InstanceNumber") not in query.numbers
+        ):
             continue
-        if named is None or instance_id(canvas.pk, one.number) in named:
-            yield one
+        if named is None or instance_id(canvas.pk, instance.number) in named:
+            yield instance
 
 
 def _labs_of(user: User) -> set[uuid.UUID]:

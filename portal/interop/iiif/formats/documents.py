@@ -93,7 +93,7 @@ def _canvas(canvas: Canvas, base: str) -> JsonObject:
     canvas_id = canvas_address(base, plane)
     video: Video | None = getattr(canvas, "video", None)
     is_video = canvas.kind == CanvasKind.VIDEO and video is not None
-    found: JsonObject = {
+    document: JsonObject = {
         "id": canvas_id,
         "type": "Canvas",
         "label": _text(canvas.name),
@@ -101,11 +101,11 @@ def _canvas(canvas: Canvas, base: str) -> JsonObject:
         "height": canvas.height_px,
     }
     if is_video and video is not None:
-        found["duration"] = max(video.duration_s, video.time_base_s)
+        document["duration"] = max(video.duration_s, video.time_base_s)
     fields = {"Microns per pixel": f"{canvas.mpp_x:g}" if canvas.mpp_x else ""}
     fields["Stain"] = stain_shown(canvas)
     if metadata := [_pair(name, value) for name, value in fields.items() if value]:
-        found["metadata"] = metadata
+        document["metadata"] = metadata
     painted = {
         "id": f"{canvas_id}/painting",
         "type": "Annotation",
@@ -115,7 +115,7 @@ def _canvas(canvas: Canvas, base: str) -> JsonObject:
     }
     page = {"id": f"{canvas_id}/page", "type": "AnnotationPage", "items": [painted]}
     annotations = {"id": page_address(base, plane), "type": "AnnotationPage"}
-    return found | {
+    return document | {
         "thumbnail": [_thumbnail(canvas, base)],
         "items": [page],
         "annotations": [annotations],

@@ -93,10 +93,10 @@ def _region(text: str, width: int, height: int) -> tuple[int, int, int, int]:
     if text == "square":
         side = min(width, height)
         return (width - side) // 2, (height - side) // 2, side, side
-    if found := _REGION.fullmatch(text):
-        left, top, across, down = (int(part) for part in found.groups())
-    elif found := _REGION_PCT.fullmatch(text):
-        shares = [float(part) / 100 for part in found.groups()]
+    if match := _REGION.fullmatch(text):
+        left, top, across, down = (int(part) for part in match.groups())
+    elif match := _REGION_PCT.fullmatch(text):
+        shares = [float(part) / 100 for part in match.groups()]
         left, top = round(shares[0] * width), round(shares[1] * height)
         across, down = round(shares[2] * width), round(shares[3] * height)
     else:
@@ -109,19 +109,19 @@ def _region(text: str, width: int, height: int) -> tuple[int, int, int, int]:
 def _size(text: str, width: int, height: int) -> tuple[int, int]:
     if text == "max":
         return largest(width, height)
-    if found := _SIZE_PCT.fullmatch(text):
-        share = float(found[1]) / 100
+    if match := _SIZE_PCT.fullmatch(text):
+        share = float(match[1]) / 100
         wanted = (max(1, round(width * share)), max(1, round(height * share)))
         if not share:
             raise _wrong("size", text, "more than pct:0")
         return _bounded(text, wanted, width, height)
-    found = _SIZE.fullmatch(text)
-    if found is None or not (found[2] or found[3]) or (found[1] and not (found[2] and found[3])):
+    match = _SIZE.fullmatch(text)
+    if match is None or not (match[2] or match[3]) or (match[1] and not (match[2] and match[3])):
         raise _wrong("size", text, "max, w, or ,h or pct:n or w,h or !w,h without ^")
-    across, down = int(found[2] or 0), int(found[3] or 0)
-    if (found[2] and not across) or (found[3] and not down):
+    across, down = int(match[2] or 0), int(match[3] or 0)
+    if (match[2] and not across) or (match[3] and not down):
         raise _wrong("size", text, "at least one pixel")
-    if found[1]:
+    if match[1]:
         return _fitted(width, height, min(across, MAX_SIDE_PX), min(down, MAX_SIDE_PX))
     across = across or max(1, round(width * down / height))
     down = down or max(1, round(height * across / width))
@@ -143,11 +143,11 @@ def _bounded(text: str, wanted: tuple[int, int], width: int, height: int) -> tup
 
 
 def _turned(text: str) -> tuple[bool, int]:
-    found = _ROTATION.fullmatch(text)
-    degrees = float(found[2]) if found else -1.0
-    if found is None or degrees > 360 or degrees % 90:
+    match = _ROTATION.fullmatch(text)
+    degrees = float(match[2]) if match else -1.0
+    if match is None or degrees > 360 or degrees % 90:
         raise _wrong("rotation", text, "0, 90, 180 or 270, with ! before it to mirror")
-    return bool(found[1]), int(degrees // 90) % 4
+    return bool(match[1]), int(degrees // 90) % 4
 
 
 def _wrong(part: str, text: str, right: str) -> InvalidInputError:

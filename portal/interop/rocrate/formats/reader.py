@@ -171,7 +171,7 @@ class CrateReader:
 
     def _walk(self, folder: Path, parts: tuple[str, ...], count: list[int]) -> Iterator[Any]:
         with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda one: one.name):
+            for entry in sorted(entries, key=lambda path: path.name):
                 name = "/".join((*parts, entry.name))
                 count[0] += 1
                 if count[0] > MAX_ARCHIVE_ENTRIES:
@@ -217,7 +217,7 @@ class CrateReader:
                 raise CrateError(f"{METADATA} is longer than {METADATA_BYTES:,} bytes.")
         document = json_checked(data, METADATA)
         graph = document.get("@graph") if isinstance(document, dict) else None
-        if not isinstance(graph, list) or not all(isinstance(one, dict) for one in graph):
+        if not isinstance(graph, list) or not all(isinstance(entity, dict) for entity in graph):
             raise CrateError(f"{METADATA}: expected an object with a list @graph of objects.")
         self._read_root(graph)
         self.files = _files(graph)
@@ -231,7 +231,7 @@ class CrateReader:
                 )
 
     def _read_root(self, graph: list[JsonObject]) -> None:
-        roots = [one for one in graph if one.get("@id") == "./"]
+        roots = [entity for entity in graph if entity.get("@id") == "./"]
         if len(roots) != 1:
             raise CrateError(f"{METADATA}: expected one root './', found {len(roots)}.")
         version, identifier = roots[0].get("schemaVersion"), roots[0].get("identifier")
@@ -258,12 +258,12 @@ def json_checked(data: bytes, where: str) -> Any:
     level = [value]
     for _ in range(DEPTH):
         inner: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner += (*one, *one.values())
-            elif isinstance(one, list):
-                inner += one
-            elif isinstance(one, str) and ("\0" in one or not _is_text(one)):
+        for entry in level:
+            if isinstance(entry, dict):
+                inner += (*entry, *entry.values())
+            elif isinstance(entry, list):
+                inner += entry
+            elif isinstance(entry, str) and ("\0" in entry or not _is_text(entry)):
                 raise CrateError(f"{where}: a text contains characters that are not allowed.")
         level = inner
     if level:
@@ -291,19 +291,19 @@ def _is_text(text: str) -> bool:
 
 
 def _files(graph: list[JsonObject]) -> dict[str, CrateFile]:
-    found: dict[str, CrateFile] = {}
-    for one in graph:
-        if one.get("@type") != "File":
+    files: dict[str, CrateFile] = {}
+    for entity in graph:
+        if entity.get("@type") != "File":
             continue
-        name, size, sha256 = one.get("@id"), one.get("contentSize"), one.get("sha256")
-        if not isinstance(name, str) or name in found:
+        name, size, sha256 = entity.get("@id"), entity.get("contentSize"), entity.get("sha256")
+        if not isinstance(name, str) or name in files:
             raise CrateError(f"{METADATA} names {shown(name)} twice, or an entry without a name.")
         if not (isinstance(size, str) and size.isascii() and size.isdigit() and len(size) < 16):
             raise CrateError(f"{METADATA}: {shown(name)} has no size.")
         if not is_sha256(sha256):
             raise CrateError(f"{METADATA}: {shown(name)} has no SHA-256.")
-        found[name] = CrateFile(name, int(size), str(sha256))
-    return found
+        files[name] = CrateFile(name, int(size), str(sha256))
+    return files
 
 
 def is_sha256(text: object) -> bool:

@@ -71,18 +71,18 @@ def _value(field: models.Field[Any, Any], value: Any) -> Any:
         isinstance(value, bool) and not isinstance(field, models.BooleanField)
     ):
         raise TypeError(f"{shown(value)} is of the wrong type")
-    found = field.to_python(value)
-    if isinstance(found, float) and not math.isfinite(found):
+    parsed = field.to_python(value)
+    if isinstance(parsed, float) and not math.isfinite(parsed):
         raise ValueError("it is not a finite number")
-    if isinstance(found, datetime):
-        if timezone.is_naive(found):
+    if isinstance(parsed, datetime):
+        if timezone.is_naive(parsed):
             raise ValueError("it has no time zone")
-        found = found.astimezone(UTC)
+        parsed = parsed.astimezone(UTC)
     allowed = {choice for choice, _ in field.flatchoices} | ({""} if field.blank else set())
-    if field.choices and found not in allowed:
+    if field.choices and parsed not in allowed:
         raise ValueError(f"{shown(value)} is not one of the allowed values")
-    field.run_validators(found)
-    return found
+    field.run_validators(parsed)
+    return parsed
 
 
 def _types(field: models.Field[Any, Any]) -> tuple[type, ...]:

@@ -119,12 +119,12 @@ def many_written(*, user: User, job: Job) -> list[WrittenExport]:
     """Cases of the job that the person may still export, by accession number."""
     managed = labs_with_role(user, at_least=Role.MANAGER)
     cases = Case.objects.owned_by(user).filter(pk__in=job.args["case_ids"], lab__in=managed)
-    found = []
+    exports = []
     for case in cases.order_by("accession", "pk"):
         path = export_path(case.pk, user)
         size = path.stat().st_size if path.is_file() else None
-        found.append(WrittenExport(case, path, size))
-    return found
+        exports.append(WrittenExport(case, path, size))
+    return exports
 
 
 def rows_of(query: QuerySet[Any]) -> Iterator[JsonObject]:
@@ -163,5 +163,5 @@ def _row(row: Model) -> JsonObject:
             values[name] = base64.b64encode(value).decode()
         elif isinstance(value, datetime):
             values[name] = value.isoformat()  # the encoder would cut off microseconds
-    found: JsonObject = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
-    return found
+    document: JsonObject = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
+    return document

@@ -58,8 +58,10 @@ def imports_of(*, lab: Lab, user: User) -> Imports:
     uploads: dict[uuid.UUID | None, Upload] = {
         crate.pk: crate for crate in stored_crates(lab=lab, user=user)
     }
-    seen = list(newest.values())[:SHOWN]
-    ids = [(job.result or {}).get("case_id") for job in seen if job.state == JobState.SUCCEEDED]
+    shown_jobs = list(newest.values())[:SHOWN]
+    ids = [
+        (job.result or {}).get("case_id") for job in shown_jobs if job.state == JobState.SUCCEEDED
+    ]
     cases = Case.objects.visible_to(user).in_bulk([uuid.UUID(pk) for pk in ids if pk])
     return Imports(
         half=[upload for upload in uploads.values() if upload.received_bytes < upload.size_bytes],
@@ -68,7 +70,7 @@ def imports_of(*, lab: Lab, user: User) -> Imports:
             for upload in uploads.values()
             if upload.received_bytes == upload.size_bytes and upload.pk not in newest
         ],
-        jobs=[ImportSeen(job, uploads.get(job.target_id), _case(job, cases)) for job in seen],
+        jobs=[ImportSeen(job, uploads.get(job.target_id), _case(job, cases)) for job in shown_jobs],
     )
 
 

@@ -78,7 +78,7 @@ def case_export_write(*, user: User, case_id: uuid.UUID, context: JobContext) ->
     with context.scratch() as scratch:
         path = scratch / "case.zip"
         with full_disk_refused():
-            whole, rows = _write(user, case, CrateWriter(path, went_on=went_on))
+            content, rows = _write(user, case, CrateWriter(path, went_on=went_on))
         sync_tree(path)
         size = path.stat().st_size
         with context.effect():
@@ -86,7 +86,7 @@ def case_export_write(*, user: User, case_id: uuid.UUID, context: JobContext) ->
             target.parent.mkdir(parents=True, exist_ok=True)
             path.replace(target)
             sync_folder(target.parent)
-    return {"originals": len(whole.originals), "rows": rows, "size_bytes": size}
+    return {"originals": len(content.originals), "rows": rows, "size_bytes": size}
 
 
 def cases_export_request(*, user: User, case_ids: Sequence[uuid.UUID]) -> Job:
@@ -168,18 +168,18 @@ def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> Job
         path = Path(made) / "crate"
         crate = CrateWriter(path, went_on=lambda _: None, as_folder=as_folder)
         with full_disk_refused():
-            whole, rows = _write(user, case, crate)
+            content, rows = _write(user, case, crate)
             sync_tree(path)
         path.replace(out)
     sync_folder(out.parent)
     payload = {"case_id": str(case.pk), "user_id": str(user.pk)}
     event_emit("case.taken_along", lab_id=case.lab_id, payload=payload)
-    size_bytes = _originals_bytes(whole)
-    return {"originals": len(whole.originals), "rows": rows, "size_bytes": size_bytes}
+    size_bytes = _originals_bytes(content)
+    return {"originals": len(content.originals), "rows": rows, "size_bytes": size_bytes}
 
 
-def _originals_bytes(whole: WholeCase) -> int:
-    return sum(asset.size_bytes for asset in whole.originals)
+def _originals_bytes(content: WholeCase) -> int:
+    return sum(asset.size_bytes for asset in content.originals)
 
 
 def _write(user: User, case: Case, crate: CrateWriter) -> tuple[WholeCase, int]:
@@ -187,24 +187,24 @@ def _write(user: User, case: Case, crate: CrateWriter) -> tuple[WholeCase, int]:
     rows = 0
     try:
         with snapshot():
-            whole = case_whole(user=user, case=case)
-            for name, query in whole.tables.items():
+            content = case_whole(user=user, case=case)
+            for name, query in content.tables.items():
                 rows += crate.add_rows(
                     f"records/{name}.jsonl", rows_of(query), about=name.replace("_", " ")
                 )
             for name, term in case_codes(case).items():
                 crate.add_term(name, term=term.term, code=term.code, system=term.system)
-        for asset in whole.originals:
+        for asset in content.originals:
             source = storage.asset_path(asset.lab_id, asset.sha256)
-            found = crate.add_file(
+            written_sha256 = crate.add_file(
                 f"originals/{asset.sha256}", source, media_type=asset.media_type, about="original"
             )
-            if found != asset.sha256:
+            if written_sha256 != asset.sha256:
                 raise NotFoundError(
                     f"The original {asset.sha256[:12]}… has changed since it was stored.",
                     code="damaged",
                 )
-        for mosaic in whole.mosaics:
+        for mosaic in content.mosaics:
             for name, source in mosaic_files(mosaic):
                 crate.add_file(
                     f"mosaics/{mosaic.pk}/{name}",
@@ -213,11 +213,11 @@ def _write(user: User, case: Case, crate: CrateWriter) -> tuple[WholeCase, int]:
                     about=f"of mosaic {mosaic.pk}",
                 )
         crate.finish(
-            identifier=f"urn:uuid:{whole.case.pk}",
-            name=f"Case {whole.case.accession}",
+            identifier=f"urn:uuid:{content.case.pk}",
+            name=f"Case {content.case.accession}",
             description="A case of Tessera: originals, records with their history, mosaics.",
             made_at=timezone.now().isoformat(),
         )
     finally:
         crate.close()
-    return whole, rows
+    return content, rows

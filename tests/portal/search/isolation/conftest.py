@@ -95,7 +95,7 @@ class Lab:
             adds_b=(0.5,),
             colour=0.1,
         )
-        explanation_save(explanation_id=Explanation.objects.get(lab=self.lab).pk, found=found)
+        explanation_save(explanation_id=Explanation.objects.get(lab=self.lab).pk, explanation=found)
 
     def learn(self):
         """A metric of the lab's own, which nobody promoted."""

@@ -108,7 +108,7 @@ def case_import(
     crate_look(source, name, progress=progress)
     step = _Step(progress)
     with CrateReader(source, name=name, went_on=step.went_on) as crate:
-        records = sum(one.size_bytes for name, one in crate.files.items() if _is_record(name))
+        records = sum(file.size_bytes for name, file in crate.files.items() if _is_record(name))
         step.begin("Reading the records", records)
         rows = rows_read(crate, lab=lab, user=user)
         encoders_match(rows)
@@ -157,7 +157,7 @@ def _write(
     try:
         with assets_placing(rows.lab.pk, received), effect(rows.case):
             new = [original for original in originals if original.ours is None]
-            require_quota(rows.lab.pk, sum(one.asset.size_bytes for one in new))
+            require_quota(rows.lab.pk, sum(placed_file.asset.size_bytes for placed_file in new))
             labels = labels_match(rows)
             _insert([rows.case])
             _keep_originals(rows, originals)
@@ -200,19 +200,19 @@ def _keep_originals(rows: CaseRows, originals: list[PlacedFile]) -> None:
     names = {item.asset_id: item.name for item in rows.items.values()}
     ours = [rows.assets.get(original.asset.pk, original.asset.pk) for original in originals]
     here = set(Asset.objects.filter(pk__in=ours).values_list("pk", flat=True))
-    for pk, one in zip(ours, originals, strict=True):
+    for pk, placed_file in zip(ours, originals, strict=True):
         if pk not in here:
-            asset = copy(one.asset)
+            asset = copy(placed_file.asset)
             asset.pk = pk
             _insert([asset])
         upload_keep(
             case=rows.case,
-            received=one.path,
-            known=one.ours,
-            sha256=one.asset.sha256,
-            size_bytes=one.asset.size_bytes,
-            kind=one.kind,
-            filename=names[one.asset.pk],
+            received=placed_file.path,
+            known=placed_file.ours,
+            sha256=placed_file.asset.sha256,
+            size_bytes=placed_file.asset.size_bytes,
+            kind=placed_file.kind,
+            filename=names[placed_file.asset.pk],
             user=rows.user,
         )
 
@@ -240,7 +240,7 @@ def _insert_vectors(rows: CaseRows) -> tuple[int, int]:
             row.pk, row.encoder_id = None, encoder.pk
             yield row
 
-    for encoder in sorted(rows.encoders.values(), key=lambda one: one.pk):
+    for encoder in sorted(rows.encoders.values(), key=lambda encoder_row: encoder_row.pk):
         Encoder.objects.select_for_update().get(pk=encoder.pk)  # so that numbers show in order
     written = _insert(known())
     for encoder in rows.encoders.values():

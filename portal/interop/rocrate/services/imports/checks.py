@@ -116,8 +116,12 @@ def frame_check(frame: MosaicFrame, components: set[int], frames: int, where: st
     frame_known(frame.index, frames, where)
     matrix = frame.H_mosaic_from_frame
     if matrix is not None:
-        found = _numbers(matrix)
-        if found is None or found.shape != (3, 3) or abs(np.linalg.det(found)) < _MIN_DETERMINANT:
+        transform = _numbers(matrix)
+        if (
+            transform is None
+            or transform.shape != (3, 3)
+            or abs(np.linalg.det(transform)) < _MIN_DETERMINANT
+        ):
             raise CrateError(
                 f"{where}: H_mosaic_from_frame: expected 3 x 3 numbers with an inverse."
             )
@@ -135,14 +139,14 @@ def _objects(values: Sequence[Any], what: str) -> None:
 
 
 def _is_outline(points: object) -> bool:
-    found = _numbers(points)
-    return found is not None and found.ndim == 2 and len(found) >= 3 and found.shape[1] == 2
+    numbers = _numbers(points)
+    return numbers is not None and numbers.ndim == 2 and len(numbers) >= 3 and numbers.shape[1] == 2
 
 
 def _shape(values: object) -> tuple[int, ...]:
     """The shape of numbers; () for anything else."""
-    found = _numbers(values)
-    return () if found is None else found.shape
+    numbers = _numbers(values)
+    return () if numbers is None else numbers.shape
 
 
 def _numbers(values: object) -> np.ndarray[Any, np.dtype[np.float64]] | None:
@@ -150,10 +154,10 @@ def _numbers(values: object) -> np.ndarray[Any, np.dtype[np.float64]] | None:
     if not isinstance(values, list) or not _are_numbers(values):
         return None
     try:
-        found = np.array(values, np.float64)
+        numbers = np.array(values, np.float64)
     except (ValueError, OverflowError):
         return None
-    return found if np.isfinite(found).all() else None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:

@@ -43,9 +43,9 @@ def require_same(rows: CaseRows) -> None:
     for table in (*BY_ID, *STREAMED):
         columns = _SAME.get(table) or tuple(_stored_columns(TABLES[table]))
         for batch in batches(table_rows(rows, table)):
-            found = TABLES[table]._base_manager.in_bulk([row.pk for row in batch])
+            stored = TABLES[table]._base_manager.in_bulk([row.pk for row in batch])
             for row in batch:
-                mine = found.get(row.pk)
+                mine = stored.get(row.pk)
                 if mine is None:
                     raise _taken(table, row.pk)
                 if not _is_ours(rows, mine):
@@ -62,10 +62,10 @@ def _stored_columns(model: type[models.Model]) -> Iterator[str]:
     return (name for name in columns_of(model) if name not in {"updated_at", *people})
 
 
-def _is_ours(rows: CaseRows, found: Any) -> bool:
-    lab_id = getattr(found, "lab_id", None)
+def _is_ours(rows: CaseRows, stored: Any) -> bool:
+    lab_id = getattr(stored, "lab_id", None)
     if lab_id is None:
-        lab_id = (found.roi if isinstance(found, RoiRevision) else found.mosaic).lab_id
+        lab_id = (stored.roi if isinstance(stored, RoiRevision) else stored.mosaic).lab_id
     return bool(lab_id == rows.lab.pk)
 
 

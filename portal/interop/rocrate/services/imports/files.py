@@ -141,15 +141,17 @@ def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
         CrateError: not the kind that its record says. InvalidInputError: a kind not opened here.
         StorageFullError, TooLargeInputError: before anything was written.
     """
-    assets = sorted(rows.originals.values(), key=lambda one: one.sha256)
-    stored = {one.pk: asset_received(rows.lab.pk, one.sha256) for one in assets}
-    new = [one for one in assets if stored[one.pk] is None]
+    assets = sorted(rows.originals.values(), key=lambda original: original.sha256)
+    stored = {original.pk: asset_received(rows.lab.pk, original.sha256) for original in assets}
+    new = [original for original in assets if stored[original.pk] is None]
     for asset in new:
         storage.require_size(asset.size_bytes)
     folder = import_folder(rows.lab.pk, rows.case.pk) / "originals"
-    size_bytes = sum(one.size_bytes for one in new)
+    size_bytes = sum(original.size_bytes for original in new)
     require_quota(rows.lab.pk, size_bytes, frees_bytes=frees_bytes)
-    require_room(sum(one.size_bytes for one in new if not (folder / one.sha256).exists()))
+    require_room(
+        sum(original.size_bytes for original in new if not (folder / original.sha256).exists())
+    )
     staged = []
     for asset in assets:
         ours, path = stored[asset.pk], folder / asset.sha256
@@ -174,7 +176,7 @@ def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
 
 def mosaics_stage(rows: CaseRows) -> dict[str, Path]:
     """A folder for each mosaic that has files, by its id; pictures were opened in the sandbox."""
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     staged = import_folder(rows.lab.pk, rows.case.pk)
     _drop_others(staged, rows.crate)
     ids = {str(pk) for pk in rows.mosaics}
@@ -189,13 +191,13 @@ def mosaics_stage(rows: CaseRows) -> dict[str, Path]:
         file_take(rows.crate, name, path)
         if path.suffix in _PICTURES and _kind(path, name) != "still":
             raise CrateError(f"{shown(name)} is not a picture.")
-        found[mosaic] = staged / "mosaics" / mosaic
+        folders[mosaic] = staged / "mosaics" / mosaic
     for component in rows.components.values():
         canvas = rows.canvases[component.canvas_id]
         name = mosaic_file(component, canvas.pixels_path, rows.crate, ".tif")
         canvas.levels = _pyramid_levels(staged, name, canvas)
         canvas.content_hash = rows.crate.files[name].sha256
-    return found
+    return folders
 
 
 def _drop_others(folder: Path, crate: CrateReader) -> None:
@@ -235,10 +237,10 @@ def _pyramid_levels(folder: Path, name: str, canvas: Canvas) -> list[JsonObject]
     """The tile grid as a confined child finds it, not as the crate says it."""
     with tempfile.TemporaryDirectory(dir=folder) as made:
         try:
-            found = inspection.slide_inspect(folder / name, Path(made), progress=no_progress)
+            inspected = inspection.slide_inspect(folder / name, Path(made), progress=no_progress)
         except BadInputError as error:
             raise CrateError(f"{shown(name)}: {error}.") from error
     size_px = (canvas.width_px, canvas.height_px)
-    if found.pixels is not None or (found.width_px, found.height_px) != size_px:
+    if inspected.pixels is not None or (inspected.width_px, inspected.height_px) != size_px:
         raise CrateError(f"{shown(name)} is not the pyramid of its canvas.")
-    return [asdict(level) for level in found.levels]
+    return [asdict(level) for level in inspected.levels]

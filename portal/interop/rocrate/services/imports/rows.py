@@ -224,12 +224,12 @@ def _rows(crate: CrateReader, table: str) -> Iterator[tuple[str, Any]]:
 
 
 def _held(crate: CrateReader, table: str, model: type[_Row]) -> dict[uuid.UUID, _Row]:
-    found: dict[uuid.UUID, _Row] = {}
+    by_key: dict[uuid.UUID, _Row] = {}
     for where, row in _rows(crate, table):
-        if row.pk in found or len(found) >= MAX_TABLE_ROWS:
+        if row.pk in by_key or len(by_key) >= MAX_TABLE_ROWS:
             raise CrateError(f"{where}: {row.pk} twice, or over {MAX_TABLE_ROWS:,} rows.")
-        found[row.pk] = row
-    return found
+        by_key[row.pk] = row
+    return by_key
 
 
 def _of(known: Mapping[uuid.UUID, _Value], pk: uuid.UUID | None, where: str) -> _Value:
@@ -298,7 +298,11 @@ def _mosaics(rows: CaseRows) -> None:
         _require_case(rows, mosaic, where)
         if not isinstance(_of(rows.items, mosaic.video_id, where), Video):
             raise CrateError(f"{where}: it belongs to no video.")
-        shows = {one.canvas_id for one in rows.components.values() if one.mosaic_id == mosaic.pk}
+        shows = {
+            shown_component.canvas_id
+            for shown_component in rows.components.values()
+            if shown_component.mosaic_id == mosaic.pk
+        }
         if mosaic.canvas_id is not None and mosaic.canvas_id not in shows:
             raise CrateError(f"{where}: its canvas belongs to something else.")
         if mosaic.state != ItemState.READY or mosaic.canvas_id is None:
@@ -330,7 +334,7 @@ def _check_ranges(canvas: Canvas, where: str) -> None:
 def _canvases(rows: CaseRows) -> None:
     """Check canvases, and reset paths and levels that the ingest of the images computes."""
     items = {canvas_id_of(item.pk): item for item in rows.items.values()}
-    components = {one.canvas_id: one for one in rows.components.values()}
+    components = {row.canvas_id: row for row in rows.components.values()}
     for canvas in rows.canvases.values():
         rows.adopt(canvas)
         canvas.name = filename_clean(canvas.name)

@@ -25,17 +25,17 @@ def table_rows(rows: CaseRows, table: str) -> Iterable[Any]:
 def held(rows: CaseRows, table: str) -> list[Any]:
     """The rows of a small table, with what the lab has in place of what the crate has."""
     if table in ("slides", "videos"):
-        items = [one for one in rows.items.values() if isinstance(one, TABLES[table])]
+        items = [row for row in rows.items.values() if isinstance(row, TABLES[table])]
         for item in items:
             item.asset_id = rows.assets.get(item.asset_id, item.asset_id)
         return items
-    found: dict[str, Iterable[Any]] = {
+    rows_of_table: dict[str, Iterable[Any]] = {
         "case": [rows.case],
         "canvases": rows.canvases.values(),
         "mosaics": rows.mosaics.values(),
         "mosaic_components": rows.components.values(),
     }
-    return list(found[table])
+    return list(rows_of_table[table])
 
 
 def batches(rows: Iterable[Any]) -> Iterator[list[Any]]:
@@ -56,5 +56,5 @@ def _vertices(row: models.Model) -> int:
     """Number of vertices of a region's outlines, on its own frame and on others."""
     if not isinstance(row, Roi | RoiRevision):
         return 0
-    outlines = [row.geometry, *(one["geometry"] for one in row.track)]
+    outlines = [row.geometry, *(key_frame["geometry"] for key_frame in row.track)]
     return sum(len(ring) for outline in outlines if outline for ring in rings_of(outline))

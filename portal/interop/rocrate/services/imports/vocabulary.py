@@ -70,11 +70,14 @@ def _ours(rows: CaseRows, label: Label, label_set: LabelSet, made: list[Label]) 
         known = live.filter(name_key=name_key(label.name)).first()
     if known is not None:
         return known.pk
-    twin = next((one for one in made if name_key(one.name) == name_key(label.name)), None)
+    twin = next(
+        (made_label for made_label in made if name_key(made_label.name) == name_key(label.name)),
+        None,
+    )
     if twin is not None and label.retired_at is None and twin.retired_at is None:
         return twin.pk
     is_free = not Label.objects.filter(pk=label.pk).exists()
-    keys = {*mine.values_list("key", flat=True), *(one.key for one in made)}
+    keys = {*mine.values_list("key", flat=True), *(made_label.key for made_label in made)}
     new = Label(
         pk=label.pk if is_free else uuid.uuid4(),
         lab=rows.lab,
