@@ -23,8 +23,8 @@ _UM_PER_UNIT = {"micrometer": 1.0, "nanometer": 1e-3, "millimeter": 1e3, "meter"
 _OLD_AXES = "tczyx"
 """Axes of versions that do not name them."""
 _MAX_LEVELS, _MAX_CHANNELS, _MAX_IMAGES = 32, 64, 256
-_OME_XML = "OME/METADATA.ome.xml"
-_MAX_XML_BYTES = 2**23
+OME_XML = "OME/METADATA.ome.xml"
+MAX_XML_BYTES = 2**23
 _COLOR = re.compile(r"[0-9A-Fa-f]{6}")
 _RGB = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
 
@@ -126,7 +126,7 @@ def _find_image(store: ZarrStore) -> NgffImage:
 
 def _largest(store: ZarrStore) -> str:
     """The group of the slide among several images: "0", "1" and so on."""
-    described = store.read(_OME_XML, max_bytes=_MAX_XML_BYTES) or b""
+    described = store.read(OME_XML, max_bytes=MAX_XML_BYTES) or b""
     images = ome_images(described.decode("utf-8", "replace"))
     best, largest = "0", -1
     for number in range(_MAX_IMAGES):

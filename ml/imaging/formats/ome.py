@@ -42,14 +42,8 @@ class OmeImage:
 
 def ome_images(description: str) -> tuple[OmeImage, ...]:
     """The images that OME-XML describes; none if the text is no valid OME-XML."""
-    text = description.strip("\ufeff\0 \r\n\t")
-    if not text.startswith("<") or "OME" not in text:
-        return ()
-    try:
-        root = ElementTree.fromstring(text.encode(), forbid_dtd=True)
-    except (ParseError, DefusedXmlException, ValueError):
-        return ()
-    if _local(root) != "OME":
+    root = _root(description)
+    if root is None:
         return ()
     images = [element for element in root if _local(element) == "Image"]
     return tuple(
@@ -58,6 +52,25 @@ def ome_images(description: str) -> tuple[OmeImage, ...]:
         for pixels in image
         if _local(pixels) == "Pixels"
     )
+
+
+def ome_microscope(text: str) -> list[str]:
+    """Maker and model of the microscope that OME-XML names; none if it is no valid OME-XML."""
+    root = _root(text)
+    found = () if root is None else root.iter()
+    microscopes = (element for element in found if _local(element) == "Microscope")
+    return [one.get(name, "") for one in microscopes for name in ("Manufacturer", "Model")]
+
+
+def _root(description: str) -> Element | None:
+    text = description.strip("\ufeff\0 \r\n\t")
+    if not text.startswith("<") or "OME" not in text:
+        return None
+    try:
+        root = ElementTree.fromstring(text.encode(), forbid_dtd=True)
+    except (ParseError, DefusedXmlException, ValueError):
+        return None
+    return root if _local(root) == "OME" else None
 
 
 def secondary_name(text: str) -> str:

@@ -41,7 +41,7 @@ _VIDEOS = (
 """First bytes of containers, and FFmpeg's names of their demuxers."""
 _WHOLE_SLIDE_CLASS = b"1.2.840.10008.5.1.4.1.1.77.1.6"
 """VL Whole Slide Microscopy Image Storage: DICOM PS3.6, table A-1."""
-_HEAD_BYTES = 1_024  # a DICOM object names its class within it
+HEAD_BYTES = 1_024  # a DICOM object names its class within it
 INDEXES = (".mrxs", ".vms", ".vmu")
 """Suffixes of index files of slides of several files."""
 PIXELS_NAME = "pixels.tif"
@@ -103,7 +103,7 @@ def sniff_file(*, path: str, progress: Progress = no_progress) -> dict[str, str]
 def read_head(path: str | Path) -> bytes:
     """Read the first bytes of a file, enough for every test here."""
     with Path(path).open("rb") as file:
-        return file.read(_HEAD_BYTES)
+        return file.read(HEAD_BYTES)
 
 
 def is_one_file_slide(path: str | Path) -> bool:
@@ -144,7 +144,7 @@ def _holds_set(path: Path) -> bool:
             return True
         for entry in files[:_MAX_MEMBERS_READ]:
             with archive.open(entry) as member:
-                if is_dicom_slide(member.read(_HEAD_BYTES)):
+                if is_dicom_slide(member.read(HEAD_BYTES)):
                     return True
     raise UnsupportedFormatError(
         "the file is a ZIP archive; unpack it and upload the slides and videos in it one by one (a"

@@ -72,12 +72,14 @@ def _further_images(path: Path) -> dict[str, ImageU8]:
     if slide_vendor(path) is None:
         return {}
     with openslide.OpenSlide(path) as slide:
-        images = slide.associated_images
-        return {
-            name: np.asarray(images[name].convert("RGB"))
-            for name in ("label", "macro")
-            if name in images
-        }
+        shown, images = slide.associated_images, {}
+        for name in ("label", "macro"):
+            try:
+                if name in shown:
+                    images[name] = np.asarray(shown[name].convert("RGB"))
+            except openslide.OpenSlideError:
+                break  # damaged: OpenSlide refuses every later read; the scan is read apart
+        return images
 
 
 def _frame(path: Path, at: float) -> ImageU8:

@@ -30,21 +30,29 @@ def _jpeg(image: ImageU8, **options: Any) -> bytes:
     return out.getvalue()
 
 
-def write_vms(folder: Path, *, image: str = "image.jpg", named: bool = False) -> Path:
+def write_vms(
+    folder: Path,
+    *,
+    image: str = "image.jpg",
+    named: bool = False,
+    pixels: ImageU8 | None = None,
+) -> Path:
     """A Hamamatsu VMS of 512 x 256 px whose index names ``image`` as its pixels.
 
     Args:
+        pixels: What it shows; ``picture()`` if left out.
         named: with a patient's name in the index, its files' names, a comment and a macro image.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    shown = picture() if pixels is None else pixels
     jpeg_options = {"restart_marker_blocks": 8, **({"comment": SECRET.encode()} if named else {})}
     if named:
         image = f"{SECRET} 40x.jpg"
         macro = _jpeg(picture()[::2, ::2].copy(), comment=SECRET.encode())
         (folder / f"{SECRET}_macro.jpg").write_bytes(macro)
     stored = folder / (image if named else "image.jpg")
-    stored.write_bytes(_jpeg(picture(), **jpeg_options))
-    (folder / "map.jpg").write_bytes(_jpeg(picture()[::4, ::4].copy(), **jpeg_options))
+    stored.write_bytes(_jpeg(shown, **jpeg_options))
+    (folder / "map.jpg").write_bytes(_jpeg(shown[::4, ::4].copy(), **jpeg_options))
     index = folder / "slide.vms"
     index.write_text(
         "[Virtual Microscope Specimen]\nNoLayers=1\nNoJpegColumns=1\nNoJpegRows=1\n"
@@ -55,15 +63,23 @@ def write_vms(folder: Path, *, image: str = "image.jpg", named: bool = False) ->
     return index
 
 
-def write_mrxs(folder: Path, *, data: str = "Data0000.dat", named: bool = False) -> Path:
+def write_mrxs(
+    folder: Path,
+    *,
+    data: str = "Data0000.dat",
+    named: bool = False,
+    pixels: ImageU8 | None = None,
+) -> Path:
     """A 3DHISTECH MRXS of 2 x 1 tiles of 256 px whose index names ``data`` as its pixels.
 
     Args:
+        pixels: What it shows, 512 x 256 px; ``picture()`` if left out.
         named: with label, overview, preview and a patient's name, and positions of its tiles.
     """
     inner = folder / "slide"
     inner.mkdir(parents=True, exist_ok=True)
-    tiles = [_jpeg(picture()[:, at : at + 256].copy()) for at in (0, 256)]
+    shown = picture() if pixels is None else pixels
+    tiles = [_jpeg(shown[:, at : at + 256].copy()) for at in (0, 256)]
     beside = _BESIDE if named else {}
     layers = [_jpeg(picture()[::4, ::4].copy(), comment=SECRET.encode()) for _ in beside]
     if named:

@@ -11,6 +11,9 @@ from PIL import Image
 
 from ml.imaging.redaction.device import MAX_CHARS, device
 from ml.imaging.slides.pyramids import write_pyramid
+from tests.ml.imaging.deidentification.support import write_svs
+from tests.ml.imaging.slide_files import write_czi
+from tests.ml.imaging.zarrs import ozx, write_ngff
 
 PICTURE = Image.fromarray(np.full((40, 60, 3), 200, np.uint8))
 
@@ -59,6 +62,24 @@ def test_a_slide_without_a_maker_has_no_device(tmp_path: Path) -> None:
     path = tmp_path / "slide.tif"
     write_pyramid(np.full((600, 600, 3), 200, np.uint8), path)
     assert device(path=str(path)) == {"device": ""}
+
+
+def test_a_slide_names_the_scanner_and_its_software(tmp_path: Path) -> None:
+    assert device(path=str(write_svs(tmp_path / "a.svs"))) == {
+        "device": "Aperio Image Library v11.2.1 tifffile.py"
+    }
+    czi = write_czi(tmp_path / "a.czi", np.full((40, 60, 3), 200, np.uint8))
+    assert device(path=str(czi)) == {"device": "zeiss"}
+
+
+def test_a_zarr_names_the_microscope_of_its_ome_xml(tmp_path: Path) -> None:
+    folder = write_ngff(tmp_path / "a")
+    assert device(path=str(ozx(folder, tmp_path / "a.zip"))) == {"device": ""}
+    (folder / "OME").mkdir()
+    (folder / "OME" / "METADATA.ome.xml").write_text(
+        '<OME><Instrument><Microscope Manufacturer="Maker" Model="M7"/></Instrument></OME>'
+    )
+    assert device(path=str(ozx(folder, tmp_path / "b.zip"))) == {"device": "Maker M7"}
 
 
 def test_a_damaged_file_has_no_device(tmp_path: Path) -> None:
