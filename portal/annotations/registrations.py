@@ -9,7 +9,7 @@ from portal.annotations.selectors.trash import (
     video_events_of_trash_entries,
 )
 from portal.annotations.services.imports import imports_lost_undo
-from portal.annotations.services.trash import ROI_PURGE, VIDEO_EVENT_PURGE
+from portal.annotations.services.trash import ROI_PURGER, VIDEO_EVENT_PURGER
 from portal.annotations.views.trash import trash_tabs
 from portal.archive.extensions import PAGE_PARTS, Slot
 from portal.archive.selectors.canvases import CANVAS_COUNTERS
@@ -19,8 +19,8 @@ from portal.jobs.selectors.jobs import JOB_TARGETS
 
 JOB_TARGETS.register("roi")(lambda _: Roi.objects.live())
 each_pass("imports")(imports_lost_undo)
-daily("trash of ROIs")(ROI_PURGE.due)
-daily("trash of video events")(VIDEO_EVENT_PURGE.due)
+daily("trash of ROIs")(ROI_PURGER.purge_due)
+daily("trash of video events")(VIDEO_EVENT_PURGER.purge_due)
 TRASH_COUNTERS.register("region")(rois_of_trash_entries)
 TRASH_COUNTERS.register("event")(video_events_of_trash_entries)
 CANVAS_COUNTERS.register("region")(roi_counts)

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.annotations.selectors.trash import roi_in_trash, video_event_in_trash
-from portal.annotations.services.trash import ROI_PURGE, VIDEO_EVENT_PURGE
+from portal.annotations.services.trash import ROI_PURGER, VIDEO_EVENT_PURGER
 from portal.core.api.views import ApiView
 from portal.core.http.audit_rules import audited, rejections
 from portal.labs.models import TokenArea
@@ -32,7 +32,7 @@ class RoiPurgeApi(ApiView):
     def post(self, request: Request, roi_id: uuid.UUID) -> Response:
         """With its history, vectors and follow-ups; managers only. 404 while it is not deleted."""
         user = user_of(request)
-        ROI_PURGE.one(roi_in_trash(user, roi_id), user=user)
+        ROI_PURGER.purge(roi_in_trash(user, roi_id), user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -51,5 +51,5 @@ class VideoEventPurgeApi(ApiView):
     def post(self, request: Request, event_id: uuid.UUID) -> Response:
         """With its history; managers only. 404 while it is not deleted."""
         user = user_of(request)
-        VIDEO_EVENT_PURGE.one(video_event_in_trash(user, event_id), user=user)
+        VIDEO_EVENT_PURGER.purge(video_event_in_trash(user, event_id), user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -21,7 +21,7 @@ CHUNK = 500  # rows in a transaction: saves of others come in between
 
 
 @dataclass(frozen=True, slots=True)
-class Purge:
+class Purger:
     """Deletion of a model's deleted rows for good.
 
     Attributes:
@@ -33,7 +33,7 @@ class Purge:
     event: RoiEvent | VideoEventChange
     key: str
 
-    def one(self, row: Roi | VideoEvent, *, user: User) -> None:
+    def purge(self, row: Roi | VideoEvent, *, user: User) -> None:
         """Delete a row with all that hangs on it; managers only.
 
         Raises:
@@ -44,7 +44,7 @@ class Purge:
         if not self._purge([row.pk]):
             raise NotFoundError("This is no longer in the trash.")
 
-    def due(self) -> int:
+    def purge_due(self) -> int:
         """Delete the rows that were deleted more than ``TESSERA_TRASH_DAYS`` ago.
 
         Returns their number. Two processes may run it at once.
@@ -70,5 +70,5 @@ class Purge:
         return len(gone)
 
 
-ROI_PURGE = Purge(Roi, RoiEvent.PURGED, "roi_id")
-VIDEO_EVENT_PURGE = Purge(VideoEvent, VideoEventChange.PURGED, "video_event_id")
+ROI_PURGER = Purger(Roi, RoiEvent.PURGED, "roi_id")
+VIDEO_EVENT_PURGER = Purger(VideoEvent, VideoEventChange.PURGED, "video_event_id")

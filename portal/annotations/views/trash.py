@@ -19,7 +19,7 @@ from portal.annotations.models import Roi, VideoEvent
 from portal.annotations.rules import require_annotate
 from portal.annotations.selectors import trash as selectors
 from portal.annotations.services import rois, video_events
-from portal.annotations.services.trash import ROI_PURGE, VIDEO_EVENT_PURGE
+from portal.annotations.services.trash import ROI_PURGER, VIDEO_EVENT_PURGER
 from portal.archive.views.trash import PER_PAGE, do_and_report, trash_context
 from portal.core.http.audit_rules import AuditRule, audited, rejections
 from portal.labs.models import Lab
@@ -84,7 +84,7 @@ def roi_purge(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Delete an ROI for good."""
     user = user_of(request)
     roi = selectors.roi_in_trash(user, roi_id)
-    return _purged(request, roi, lambda: ROI_PURGE.one(roi, user=user))
+    return _purged(request, roi, lambda: ROI_PURGER.purge(roi, user=user))
 
 
 @audited(POST=rejections("video_event.saved", "video_event", "event_id"))
@@ -106,7 +106,7 @@ def video_event_purge(request: HttpRequest, event_id: uuid.UUID) -> HttpResponse
     """Delete an event of a video for good."""
     user = user_of(request)
     event = selectors.video_event_in_trash(user, event_id)
-    return _purged(request, event, lambda: VIDEO_EVENT_PURGE.one(event, user=user))
+    return _purged(request, event, lambda: VIDEO_EVENT_PURGER.purge(event, user=user))
 
 
 def _page(

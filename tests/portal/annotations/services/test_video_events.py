@@ -15,7 +15,7 @@ from portal.annotations.selectors.video_events import (
     video_event_names,
     video_events,
 )
-from portal.annotations.services.trash import VIDEO_EVENT_PURGE
+from portal.annotations.services.trash import VIDEO_EVENT_PURGER
 from portal.annotations.services.video_events import (
     video_event_create,
     video_event_delete,
@@ -141,5 +141,5 @@ def test_deleted_events_are_purged_when_their_days_are_over(
         video_event_delete(event=event, user=annotator, expected_version=1)
     long_ago = timezone.now() - timedelta(days=1000)
     VideoEvent.objects.filter(pk=old.pk).update(deleted_at=long_ago)
-    assert VIDEO_EVENT_PURGE.due() == 1
+    assert VIDEO_EVENT_PURGER.purge_due() == 1
     assert VideoEvent.objects.get() == new

@@ -15,7 +15,7 @@ from django.utils import timezone
 from portal.annotations.models import Roi, RoiRevision
 from portal.annotations.services.labels import label_delete
 from portal.annotations.services.rois import roi_create, roi_delete, roi_update
-from portal.annotations.services.trash import ROI_PURGE
+from portal.annotations.services.trash import ROI_PURGER
 from portal.archive.models import Asset, Canvas, Case, Slide, TrashEntry, Upload, Video
 from portal.archive.selectors.cases import case_facets, case_list, case_search
 from portal.archive.services.cases import case_create, case_delete, case_update
@@ -291,10 +291,10 @@ def test_regions_older_than_the_trash_days_are_purged_with_their_history(
     made: world.World, manager: User, settings: Any
 ) -> None:
     roi_delete(roi=made.roi, user=manager, expected_version=1)
-    assert ROI_PURGE.due() == 0
+    assert ROI_PURGER.purge_due() == 0
     past = timezone.now() - timedelta(days=settings.TESSERA_TRASH_DAYS, minutes=1)
     Roi.objects.update(deleted_at=past)
-    assert ROI_PURGE.due() == 1
+    assert ROI_PURGER.purge_due() == 1
     assert not Roi.all_objects.exists()
     assert not RoiRevision.objects.exists()
 
@@ -312,6 +312,6 @@ def test_only_managers_delete_for_good(
     trash_restore(entry=entry, user=annotator)
     roi_delete(roi=made.roi, user=annotator, expected_version=1)
     with pytest.raises(ForbiddenError):
-        ROI_PURGE.one(made.roi, user=annotator)
-    ROI_PURGE.one(made.roi, user=manager)
+        ROI_PURGER.purge(made.roi, user=annotator)
+    ROI_PURGER.purge(made.roi, user=manager)
     assert not Roi.all_objects.exists()
