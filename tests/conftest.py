@@ -82,6 +82,11 @@ def _priority(item: pytest.Item) -> int:
     return next((i for i, path in enumerate(LONG) if item.nodeid.startswith(path)), len(LONG))
 
 
+def pytest_collectstart() -> None:
+    """Exempt what was imported before: hypothesis looks for referrers among all other objects."""
+    gc.freeze()
+
+
 def pytest_collection_finish() -> None:
     """Exempt imported modules from the garbage collections that follow each test."""
     gc.freeze()

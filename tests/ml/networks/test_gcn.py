@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch_geometric.nn import global_mean_pool
 
 from ml.networks.gcn import GcnConfig, ProjectionHead, RoiGcn, mean_of_graphs
 
@@ -98,6 +97,8 @@ def test_the_mean_of_each_graph_equals_a_hand_worked_value():
 
 
 def test_means_and_gradients_equal_those_of_pytorch_geometric():
+    from torch_geometric.nn import global_mean_pool  # takes seconds to import
+
     torch.manual_seed(0)
     batch = torch.sort(torch.randint(0, 7, (999,))).values
     x_ours, x_library = (

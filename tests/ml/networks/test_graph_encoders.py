@@ -1,22 +1,29 @@
-"""Graph encoders: shapes, and invariance to the order of vertices and to other graphs."""
+"""Graph encoders: shapes, and invariance to the order of vertices and to other graphs.
+
+The networks are imported where they are used, as PyTorch Geometric takes seconds.
+"""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from torch_geometric.nn import TopKPooling
 
 from ml.errors import UnknownNameError
-from ml.networks.graph_encoders import GRAPH_ENCODERS, make_graph_encoder
-from ml.networks.topk import pool_by_score
 
 X = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
 EDGES = torch.tensor([[0, 1, 1, 2, 3, 4, 4, 5], [1, 0, 2, 1, 4, 3, 5, 4]])
 BATCH = torch.tensor([0, 0, 0, 1, 1, 1, 2])  # the last graph is one vertex without an edge
 
 
-@pytest.fixture(params=GRAPH_ENCODERS)
-def network(request):
+@pytest.fixture
+def make_graph_encoder():
+    from ml.networks.graph_encoders import make_graph_encoder
+
+    return make_graph_encoder
+
+
+@pytest.fixture(params=("mean", "gcn", "gat", "diffpool", "topk"))
+def network(request, make_graph_encoder):
     torch.manual_seed(1)
     return make_graph_encoder(request.param, in_dim=5, hidden_dim=8, out_dim=4).eval()
 
@@ -46,12 +53,12 @@ def test_all_weights_get_gradients(network):
     assert unused == []
 
 
-def test_an_unknown_name_raises_an_error():
+def test_an_unknown_name_raises_an_error(make_graph_encoder):
     with pytest.raises(UnknownNameError, match="'gin'"):
         make_graph_encoder("gin", in_dim=5, hidden_dim=8, out_dim=4)
 
 
-def test_pooling_of_saturated_scores_does_not_depend_on_vertex_order():
+def test_pooling_of_saturated_scores_does_not_depend_on_vertex_order(make_graph_encoder):
     torch.manual_seed(0)
     network = make_graph_encoder("topk", in_dim=6, hidden_dim=16, out_dim=8)
     x = torch.randn(40, 6) * 100  # the tanh of most scores is 1
@@ -66,6 +73,10 @@ def test_pooling_of_saturated_scores_does_not_depend_on_vertex_order():
 
 
 def test_pooling_equals_the_library_for_distinct_scores():
+    from torch_geometric.nn import TopKPooling
+
+    from ml.networks.topk import pool_by_score
+
     torch.manual_seed(0)
     pool, x = TopKPooling(8, 0.6), torch.randn(30, 8) * 0.1
     edges, batch = torch.randint(0, 30, (2, 90)), torch.arange(30) // 15

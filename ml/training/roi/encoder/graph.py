@@ -15,7 +15,6 @@ from torch.nn import functional
 
 from ml.errors import BadInputError
 from ml.networks.gcn import ProjectionHead
-from ml.networks.graph_encoders import make_graph_encoder
 from ml.roi.graph import RoiGraph
 from ml.training.common.steps import descend
 from ml.training.roi.encoder.augment import vertex_dropout
@@ -58,6 +57,9 @@ def train_graph_encoder(
         BadInputError: fewer than two regions, or fewer than two labels.
     Source: the retrieval paper, sections III-B and IV-B.
     """
+    # Imported here, as it takes seconds and learners without a graph encoder need this module.
+    from ml.networks.graph_encoders import make_graph_encoder
+
     config = config or GraphTrainConfig()
     classes = sorted(set(labels)) if labels is not None else []
     if len(graphs) < 2:
