@@ -16,6 +16,7 @@ from portal.archive.models import IntakeRules
 from portal.archive.services.cases import case_create
 from portal.labs.models import Lab, User
 from portal.webhooks.models import Webhook
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -23,9 +24,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def both(manager: User) -> Client:
     """One session is enough: what counts is what each page was made from."""
-    client = Client()
-    client.force_login(manager)
-    return client
+    return client_of(manager)
 
 
 def seen(answer: Any, *, near: str = "") -> str:

@@ -14,6 +14,7 @@ from django.test.client import ClientHandler
 
 from portal.labs.models import Lab, Membership, Role, TokenScope, User
 from portal.labs.services.tokens import token_create
+from tests.clients import client_of
 
 ACTORS = (
     "anonymous",
@@ -111,8 +112,7 @@ def _person(name: str, lab: Lab | None, role: Role) -> User:
 
 
 def _session(cast: Cast, actor: str, user: User) -> None:
-    client = Client()
-    client.force_login(user)
+    client = client_of(user)
     cast.users[actor] = user
     cast.cookies[actor] = client.cookies[settings.SESSION_COOKIE_NAME].value
 

@@ -11,6 +11,7 @@ from django.test import Client, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from portal.labs.models import User
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 YEAR_S = 31_536_000
@@ -30,8 +31,7 @@ def _paths(patterns: Any = None, prefix: str = "/") -> Iterator[str]:
 @pytest.fixture
 def browser(manager: User) -> Iterator[Client]:
     with override_settings(SECURE_HSTS_SECONDS=YEAR_S, SECURE_HSTS_INCLUDE_SUBDOMAINS=True):
-        client = Client()
-        client.force_login(manager)
+        client = client_of(manager)
         yield client
 
 

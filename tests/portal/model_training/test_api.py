@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from portal.archive.models import Modality
 from portal.embeddings.models import Embedding
 from portal.jobs.models import WorkerHeartbeat
 from portal.model_training.models import Learning
+from tests.clients import client_of
 from tests.portal.model_training.archives import filled, learned, promoted
 
 URL = "/api/v1/learnings/"
@@ -77,8 +77,7 @@ def test_members_see_the_encoder_but_not_its_learning(learning, annotator, api_a
 
 
 def test_the_pages_show_and_promote_a_metric(world, manager):
-    page = Client()
-    page.force_login(manager)
+    page = client_of(manager)
     filled(world)
     url = f"/lab/learning/?lab={world.lab.slug}"
     assert "Learn a metric" in page.get(url).content.decode()
@@ -100,8 +99,7 @@ def test_the_pages_show_and_promote_a_metric(world, manager):
 
 
 def test_a_second_metric_is_compared_with_the_one_in_use(world, manager, api_as):
-    page, api = Client(), api_as(manager)
-    page.force_login(manager)
+    page, api = client_of(manager), api_as(manager)
     _, first = promoted(world, manager)
     world.run_jobs()
     own = str(first.encoder)
@@ -127,8 +125,7 @@ def test_a_second_metric_is_compared_with_the_one_in_use(world, manager, api_as)
 
 
 def test_the_page_submits_an_encoder_with_its_limits(world, manager):
-    page = Client()
-    page.force_login(manager)
+    page = client_of(manager)
     filled(world)
     url = f"/lab/learning/?lab={world.lab.slug}"
     assert "Train an encoder" in page.get(url).content.decode()
@@ -150,8 +147,7 @@ def test_the_page_submits_an_encoder_with_its_limits(world, manager):
 
 
 def test_the_learning_page_shows_the_devices_of_workers(world, manager):
-    page = Client()
-    page.force_login(manager)
+    page = client_of(manager)
     filled(world)
     url = f"/lab/learning/?lab={world.lab.slug}"
     assert "no worker answers" in page.get(url).content.decode()
@@ -162,8 +158,7 @@ def test_the_learning_page_shows_the_devices_of_workers(world, manager):
 
 
 def test_the_page_of_a_worse_metric_offers_no_activation(world, manager):
-    page = Client()
-    page.force_login(manager)
+    page = client_of(manager)
     filled(world, learnable=False)
     learning = learned(world, manager)
     shown = page.get(f"/lab/learning/{learning.pk}/").content.decode()
@@ -175,8 +170,7 @@ def test_the_page_of_a_worse_metric_offers_no_activation(world, manager):
 def test_the_query_count_of_the_learning_page_is_constant(
     learning, manager, django_assert_max_num_queries
 ):
-    page = Client()
-    page.force_login(manager)
+    page = client_of(manager)
     page.get(f"/lab/learning/{learning.pk}/")
     with django_assert_max_num_queries(14):
         page.get(f"/lab/learning/{learning.pk}/")
@@ -184,8 +178,7 @@ def test_the_query_count_of_the_learning_page_is_constant(
 
 def test_the_page_shows_missing_training_data(world, manager):
     filled(world, patients=3)
-    page = Client()
-    page.force_login(manager)
+    page = client_of(manager)
     shown = page.get("/lab/learning/").content.decode()
     assert "<summary>There is too little to learn from.</summary>" in shown
     assert "<p>Learning from labels needs two labels" in shown

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -19,6 +18,7 @@ from portal.jobs.worker.runner import job_run
 from portal.search.models import Report, ReportRegion
 from portal.search.selectors.reports import PICTURES_KIND
 from portal.search.thumbnails import regions, reports
+from tests.clients import client_of
 from tests.portal.embedded_rois import square
 
 pytestmark = pytest.mark.django_db
@@ -42,9 +42,7 @@ def address(world, found):
 
 @pytest.fixture
 def page(world):
-    made = Client()
-    made.force_login(world.user)
-    return made
+    return client_of(world.user)
 
 
 @pytest.fixture

@@ -9,15 +9,14 @@ from django.test import Client
 
 from portal.annotations.models import Roi
 from portal.labs.models import User
+from tests.clients import client_of
 
 JSON = "application/json"
 
 
 @pytest.fixture
 def client(annotator: User) -> Client:
-    signed_in = Client()
-    signed_in.force_login(annotator)
-    return signed_in
+    return client_of(annotator)
 
 
 def patch(client: Client, roi: Roi, name: str, **headers: str) -> Any:

@@ -10,7 +10,6 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.contrib.auth import get_user
 from django.db import DatabaseError
-from django.test import Client
 
 from portal.archive.models import Slide, Video
 from portal.archive.serializers.canvases import tile_url
@@ -20,6 +19,7 @@ from portal.archive.tiles.server import TILES, TileRequest
 from portal.labs.models import Membership, TokenScope, User
 from portal.labs.services.tokens import token_create, token_revoke
 from portal.labs.session_life import SEEN
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -28,8 +28,7 @@ class Fetch:
     """Asks for tiles as a signed-in browser does."""
 
     def __init__(self, user: User) -> None:
-        self.client = Client()
-        self.client.force_login(user)
+        self.client = client_of(user)
 
     def __call__(
         self,

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.test import Client
 from rest_framework.exceptions import ParseError
 
 from portal.core.api.parsers import MAX_DEPTH, MAX_VALUES, BoundedJsonParser
 from portal.core.errors import TooLargeInputError
 from portal.core.http.bodies import API_BODY_BYTES
 from portal.labs.models import User
+from tests.clients import client_of
 
 WIDE = SimpleNamespace(body_limit_bytes=2**26)
 
@@ -95,8 +95,7 @@ def test_texts_that_never_end_are_refused_at_once(body: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/api/v1/search/", "/api/v1/cases/", "/api/v1/tokens/"])
 def test_an_endpoint_takes_no_more_than_its_bound(viewer: User, path: str) -> None:
-    client = Client()
-    client.force_login(viewer)
+    client = client_of(viewer)
     body = b'{"a": "' + b"x" * API_BODY_BYTES + b'"}'
     answer = client.post(path, body, content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (413, "too-large")

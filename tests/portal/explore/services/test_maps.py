@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from ml.index.ranking.calibration import Calibration
@@ -26,6 +25,7 @@ from portal.jobs.models import Job
 from portal.labs.models import Membership, Role, User
 from portal.reader_studies.services.assignments import WantedReadings
 from portal.reader_studies.services.studies import readings_assign, study_create
+from tests.clients import client_of
 from tests.portal.embedded_rois import jobs
 
 HISTOLOGY = Modality.HISTOLOGY
@@ -97,8 +97,7 @@ def test_a_map_of_a_lab_without_regions_is_a_conflict(archive, other_lab, strang
     Membership.objects.filter(user=stranger).update(role=Role.ANNOTATOR)
     with pytest.raises(ConflictError, match="region"):
         map_draw_submit(lab=other_lab, kind=HISTOLOGY, user=stranger)
-    page = Client()
-    page.force_login(stranger)
+    page = client_of(stranger)
     for tab in ("", "near-duplicates/", "unlike/"):
         shown = page.get(f"/browse/{tab}").content.decode()
         assert "Nothing to draw yet" in shown and "Draw the map" not in shown
@@ -276,8 +275,7 @@ def test_the_page_counts_without_reading_regions_and_unchanged_points_are_not_se
     seen = drawn(archive)
     counts = map_counts(archive.user, seen.map)
     assert (counts.shown, counts.newer) == (len(seen.rows), seen.newer) == (12, 0)
-    page = Client()
-    page.force_login(archive.user)
+    page = client_of(archive.user)
     url = f"/browse/?lab={archive.lab.slug}"
     page.get(url)
     with CaptureQueriesContext(connection) as requested:

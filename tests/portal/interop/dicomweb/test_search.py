@@ -24,6 +24,7 @@ from portal.archive.storage import files as storage
 from portal.core.storage_layout import root as storage_root
 from portal.interop.dicomweb.selectors import objects, studies
 from portal.labs.models import Lab, Membership, Role, User
+from tests.clients import client_of
 from tests.ml.imaging.deidentification.support import write_dicom
 from tests.portal.interop.conftest import Lab1
 
@@ -152,8 +153,7 @@ def test_another_lab_gets_no_results_and_a_guest_no_patient(prepared: Lab1) -> N
     guest = User.objects.create_user("guest@elsewhere.example", "correct horse battery")
     lab = Lab.objects.create(name="Elsewhere", slug="elsewhere")
     Membership.objects.create(user=guest, lab=lab, role=Role.MANAGER)
-    client = Client()
-    client.force_login(guest)
+    client = client_of(guest)
     study = f"{ROOT}/{_study(prepared)}"
     series = f"{study}/series/{uid_of(prepared.world.canvas.pk)}"
     instance = f"{series}/instances/{uid_of(instance_id(prepared.world.canvas.pk, 1))}"

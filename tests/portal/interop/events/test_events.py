@@ -20,6 +20,7 @@ from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
 from portal.labs.session_life import session_is_over
 from portal.reader_studies.services.assignments import WantedReadings
 from portal.reader_studies.services.studies import readings_assign, study_create
+from tests.clients import client_of
 from tests.portal.interop.conftest import Lab1
 
 PATH = "/api/v1/events/"
@@ -188,8 +189,7 @@ def test_another_lab_receives_no_event(held: Lab1) -> None:
     other = User.objects.create_user("other@elsewhere.example", "correct horse battery")
     lab = Lab.objects.create(name="Elsewhere", slug="elsewhere")
     Membership.objects.create(user=other, lab=lab, role=Role.MANAGER)
-    client = Client()
-    client.force_login(other)
+    client = client_of(other)
     _, start, _ = _read(client, None)
     _drawn(held)
     found, after, _ = _read(client, start)
@@ -216,16 +216,14 @@ def test_events_of_blind_readings_are_hidden_both_ways(held: Lab1) -> None:
     _, start, _ = _read(held.client(), None)
     hidden = roi_create(canvas=held.world.canvas, user=reader, geometry=RING).roi
     others = _drawn(held)
-    client = Client()
-    client.force_login(reader)
+    client = client_of(reader)
     assert str(hidden.pk) not in json.dumps(_read(held.client(), start)[0])
     assert others in json.dumps(_read(held.client(), start)[0])
     assert others not in json.dumps(_read(client, start)[0])
 
 
 def test_listening_does_not_prolong_a_session(held: Lab1, settings: Any) -> None:
-    client = Client()
-    client.force_login(held.manager)
+    client = client_of(held.manager)
     client.get("/api/v1/me/")
     before = dict(client.session)
     _read(client, None)

@@ -20,6 +20,7 @@ from portal.archive.models.shares import today
 from portal.archive.services.sharing import share_accept, share_offer
 from portal.interop.selectors import ICD_O
 from portal.labs.models import Lab, Membership, Role, User
+from tests.clients import client_of
 from tests.portal.interop.conftest import Lab1
 
 
@@ -149,8 +150,7 @@ def test_a_guest_of_a_shared_case_does_not_get_the_pseudonym(held: Lab1) -> None
     until = today() + timedelta(days=9)
     share = share_offer(case=held.world.case, with_lab="elsewhere", until=until, user=held.manager)
     share_accept(share=share, user=guest)
-    client = Client()
-    client.force_login(guest)
+    client = client_of(guest)
     bundle = _bundle(client, held)
     Bundle.model_validate(bundle)
     assert "pseudonym-7" not in json.dumps(bundle)

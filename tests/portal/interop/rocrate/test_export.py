@@ -35,6 +35,7 @@ from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, Membership, Role, User
 from portal.reader_studies.services.assignments import WantedReadings
 from portal.reader_studies.services.studies import readings_assign, study_create
+from tests.clients import client_of
 from tests.portal.interop.conftest import Lab1
 
 
@@ -197,8 +198,7 @@ def test_only_managers_see_exports_and_each_only_their_own(
         assert export not in client.get(page).content.decode()
         Membership.objects.filter(user=person).update(role=Role.MANAGER)
         assert client.get(export).status_code == 404  # the other manager's is not theirs
-    manager = Client()
-    manager.force_login(held.manager)
+    manager = client_of(held.manager)
     assert "Download (" in manager.get(page).content.decode()
     assert zipfile.is_zipfile(io.BytesIO(_body(manager.get(export))))
 
@@ -300,8 +300,7 @@ def test_many_cases_are_exported_by_one_job(held: Lab1) -> None:
     job.refresh_from_db()
     assert job.state == JobState.SUCCEEDED, job.error_message
     assert (job.result["written"], job.result["left_out"]) == (2, 1)
-    browser = Client()
-    browser.force_login(held.manager)
+    browser = client_of(held.manager)
     page = browser.get(f"/cases/exports/{job.pk}/").content.decode()
     assert "2 done, 1 could not be exported" in page and "M 2" in page and "M-3" not in page
     file = held.client().get(f"/api/v1/cases/bulk/export/{job.pk}/")

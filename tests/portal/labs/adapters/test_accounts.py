@@ -17,6 +17,7 @@ from portal.core.mail import mail_flush
 from portal.labs.models import Attempt, TokenScope, User
 from portal.labs.services.tokens import token_create
 from portal.operations.demo.people import PASSWORD, cast
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 LOGIN = "/accounts/login/"
@@ -271,8 +272,7 @@ def test_a_password_change_revokes_tokens_and_other_sessions(page: Client, annot
     token, _ = token_create(
         annotator, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
     )
-    other = Client()
-    other.force_login(annotator)
+    other = client_of(annotator)
     change = {
         "oldpassword": "correct horse battery",
         "password1": "another long one",

@@ -21,6 +21,7 @@ from portal.core import environment
 from portal.labs.models import Lab, Membership, Role, User
 from portal.labs.services.invitations import invitation_accept_new, invitation_create
 from portal.labs.services.proof import email_prove
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 BEGIN = "/accounts/oidc/lab/"
@@ -179,8 +180,7 @@ def test_closed_accounts_and_service_accounts_stay_out(
 def test_another_identity_cannot_be_linked_to_an_account(
     provider: Provider, viewer: User, manager: User
 ) -> None:
-    client = Client()
-    client.force_login(viewer)
+    client = client_of(viewer)
     come(provider, client, "?process=connect", email="else@north.example")
     assert not SocialAccount.objects.exists()
 

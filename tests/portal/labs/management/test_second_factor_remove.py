@@ -6,14 +6,14 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from portal.labs.models import User
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 
 
 def test_who_lost_every_factor_signs_in_by_the_password_again(viewer: User) -> None:
     Authenticator.objects.create(user=viewer, type="totp", data={"secret": "x"})
-    before = Client()
-    before.force_login(viewer)
+    before = client_of(viewer)
     call_command("second_factor_remove", viewer.email.upper())
     assert not Authenticator.objects.exists()
     assert before.get("/cases/").status_code == 302  # signed out everywhere

@@ -15,6 +15,7 @@ from portal.core.errors import NotFoundError
 from portal.labs.models import Lab, Membership, Role, TokenScope, User
 from portal.labs.services.members import member_add, member_remove
 from portal.labs.services.tokens import token_create
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -63,8 +64,7 @@ def test_a_token_is_created_only_for_labs_of_its_owner(
 ) -> None:
     with pytest.raises(NotFoundError):
         token_for(manager, other_lab)
-    client = Client()
-    client.force_login(manager)
+    client = client_of(manager)
     sent = {"name": "x", "lab": str(other_lab.pk)}
     answer = client.post("/api/v1/tokens/", sent, content_type="application/json")
     assert answer.status_code == 404
@@ -84,8 +84,7 @@ def test_leaving_a_lab_ends_the_tokens_that_reach_it(both: User, lab: Lab, other
 
 
 def test_the_page_offers_ones_labs(both: User, other_lab: Lab) -> None:
-    client = Client()
-    client.force_login(both)
+    client = client_of(both)
     sent = {"name": "LIS", "scope": "read", "days": "90", "lab": str(other_lab.pk)}
     text = client.post("/account/tokens/", sent).content.decode()
     assert "<td>South</td>" in text

@@ -17,6 +17,7 @@ from portal.labs import selectors
 from portal.labs.models import TokenScope, User
 from portal.labs.services.links import link_make
 from portal.labs.services.tokens import token_create
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
@@ -155,8 +156,7 @@ def test_adding_and_removing_require_reauthentication(viewer: User) -> None:
     for path in ("totp/add/", "passkeys/add/"):
         assert "/accounts/reauthenticate/" in client.get(f"{FACTORS}{path}").headers["Location"]
     app_added(client)
-    other = Client()
-    other.force_login(viewer)
+    other = client_of(viewer)
     assert "reauthenticate" in other.post(f"{FACTORS}totp/remove/").headers["Location"]
     assert Authenticator.objects.filter(type="totp").exists()
     client.post(f"{FACTORS}totp/remove/")

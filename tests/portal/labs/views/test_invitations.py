@@ -9,6 +9,7 @@ from django.test import Client
 
 from portal.labs.models import Invitation, Lab, Membership, Role, User
 from portal.labs.services import proof as services
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 NEW = "new@lab.example"
@@ -25,9 +26,7 @@ def without_mail(settings: Any) -> None:
 
 
 def browser(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_of(user)
 
 
 def invite(manager: User, lab: Lab, email: str = NEW, role: str = "viewer") -> Any:

@@ -8,14 +8,13 @@ from django.test import Client
 
 from portal.labs.models import Lab, Role, TokenScope, User
 from portal.labs.services import tokens as services
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 
 
 def browser(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_of(user)
 
 
 @pytest.mark.parametrize("role", ["viewer", "annotator", "reviewer", "manager"])

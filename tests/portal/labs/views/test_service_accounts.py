@@ -14,15 +14,14 @@ from portal.labs.models import ApiToken, Lab, Membership, Role, User
 from portal.labs.services.accounts import user_deactivate
 from portal.labs.services.members import member_set_role
 from portal.labs.services.service_accounts import service_account_create
+from tests.clients import client_of
 
 pytestmark = pytest.mark.django_db
 SERVICE_ACCOUNTS = "/lab/service-accounts/"
 
 
 def browser(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_of(user)
 
 
 @pytest.fixture

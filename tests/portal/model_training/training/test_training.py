@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from django.test import Client
 
 from portal.archive.models import Modality
 from portal.audit.models import AuditEntry
@@ -39,6 +38,7 @@ from portal.model_training.services.learnings import (
 )
 from portal.model_training.services.training_sets import training_set_write
 from portal.model_training.tasks import encoders
+from tests.clients import client_of
 from tests.portal.embedded_rois import World, jobs
 from tests.portal.model_training.archives import drawn
 from tests.portal.model_training.training.conftest import PATIENTS, request_training, searched
@@ -111,8 +111,7 @@ def test_an_encoder_is_trained_compared_activated_and_rolled_back(
     assert api_as(stranger).get(f"{URL}{learning.pk}/").status_code == 404
     assert api_as(stranger).get(f"/api/v1/encoders/{own.pk}/").status_code == 404
 
-    page = Client()
-    page.force_login(manager)
+    page = client_of(manager)
     shown = page.get(f"/lab/learning/{learning.pk}/").content.decode()
     for words in ("20 of 20", "18 regions of 9 patients", "Loss by step", "is-line-2", "CPU (cpu)"):
         assert words in shown

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from portal.annotations.models import Roi
@@ -29,6 +28,7 @@ from portal.reader_studies.models import Assignment
 from portal.review.api import live_updates
 from portal.review.api.live_answers import RENEWED_S
 from portal.review.services.presence import presence_note
+from tests.clients import client_of
 from tests.portal.annotations.conftest import make_video_canvas
 from tests.portal.annotations.support import box
 
@@ -36,8 +36,7 @@ Exchange = Callable[..., tuple[int, Any, str]]
 
 
 def cookie_of(user: User) -> str:
-    client = Client()
-    client.force_login(user)
+    client = client_of(user)
     return f"sessionid={client.cookies['sessionid'].value}"
 
 

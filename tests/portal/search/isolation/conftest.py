@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from django.test import Client
 from rest_framework.test import APIClient
 
 from portal.annotations.models import Label, LabelSet
@@ -21,6 +20,7 @@ from portal.search.models import Explanation, QuerySource, Report
 from portal.search.selectors.explanations import MatchExplanation
 from portal.search.services.explanations import explanation_save
 from portal.search.services.queries import QueryData, query_create
+from tests.clients import client_of
 from tests.portal.embedded_rois import World, square
 
 WORDS = ("organ", "diagnosis", "stain", "tag", "label", "canvas", "accession")
@@ -144,7 +144,6 @@ def labs(lab, other_lab, storage, encoder):
 
 def signed_in(user):
     """A browser and a program of this person."""
-    page, api = Client(), APIClient()
-    page.force_login(user)
+    page, api = client_of(user), APIClient()
     api.force_authenticate(user)
     return page, api

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -22,6 +21,7 @@ from portal.search.services.explanations import (
     roi_match_explain,
 )
 from portal.search.services.queries import QueryData, query_create
+from tests.clients import client_of
 from tests.portal.embedded_rois import BoxEncoder, square
 
 
@@ -77,9 +77,7 @@ def explain(world, roi, other, **options):
 
 
 def page_of(user):
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_of(user)
 
 
 def test_a_match_is_computed_once(world, two, explains):

@@ -22,6 +22,7 @@ from portal.search.models import Query, QuerySource
 from portal.search.services.queries import QueryData, queries_sweep, query_create, query_mark
 from portal.search.services.similar_cases import query_search
 from portal.search.thumbnails.queries import query_scale
+from tests.clients import client_of
 from tests.portal.embedded_rois import SIDE, square
 
 
@@ -146,10 +147,8 @@ def test_a_viewer_may_retry_only_their_query(world, viewer, client):
 
 
 def world_page(world, query):
-    from django.test import Client
 
-    client = Client()
-    client.force_login(world.user)
+    client = client_of(world.user)
     return client.get(f"/queries/{query.pk}/").content.decode()
 
 
@@ -210,11 +209,8 @@ def test_rest_creates_queries_and_returns_hits(world, found, api_as):
 
 
 def world_client(world):
-    from django.test import Client
 
-    client = Client()
-    client.force_login(world.user)
-    return client
+    return client_of(world.user)
 
 
 def test_the_query_count_of_report_pages_is_constant(world, found):

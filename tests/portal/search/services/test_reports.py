@@ -28,6 +28,7 @@ from portal.search.services.queries import QueryData, queries_sweep, query_creat
 from portal.search.services.reports import report_delete, report_repeat
 from portal.search.services.similar_cases import query_search, roi_search
 from portal.search.thumbnails.reports import report_save
+from tests.clients import client_of
 from tests.portal.embedded_rois import square
 
 
@@ -55,9 +56,7 @@ def hits(world, report):
 
 
 def page_of(user):
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_of(user)
 
 
 def changes_of(world, report):

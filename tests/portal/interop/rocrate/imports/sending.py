@@ -11,6 +11,7 @@ from portal.archive.models import Asset, Case
 from portal.jobs.models import Job
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
+from tests.clients import client_of
 
 URL = "/api/v1/uploads/"
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -22,9 +23,7 @@ def _meta(**found: Any) -> str:
 
 def client(user: User) -> Client:
     """Signed in as one."""
-    client = Client()
-    client.force_login(user)
-    return client
+    return client_of(user)
 
 
 def begin_upload(browser: Client, lab: Lab, size_bytes: int, **headers: str) -> Any:

@@ -30,6 +30,7 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, Membership, Role, User
 from portal.mosaics.models import Mosaic
+from tests.clients import client_of
 from tests.portal.interop.conftest import Lab1
 from tests.portal.interop.rocrate.imports.conftest import Exported, all_prepared, case_back
 
@@ -108,10 +109,8 @@ def test_pixels_of_an_unprepared_image_are_not_served(
     case_back(other_portal, exported.path)
     slide = Slide.objects.get()
     assert (slide.state, slide.canvas_id) == (ItemState.PREPARING, None)
-    from django.test import Client
 
-    client = Client()
-    client.force_login(other_portal.manager)
+    client = client_of(other_portal.manager)
     canvases = [row["id"] for row in exported.rows["canvases"] if row["kind"] != "mosaic"]
     for pk in canvases:
         for rest in ("tiles/0/0/0.jpg", "thumbnail/", "frames/0/"):
