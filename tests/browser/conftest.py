@@ -14,6 +14,7 @@ from django.conf import settings as django_settings
 from django.core.handlers.wsgi import WSGIHandler
 
 from tests.browser.chromium import FLAGS, executable
+from tests.clients import client_of
 from tests.world import moving_video_file
 
 SLIDE_SIZE = (2000, 1500)
@@ -187,29 +188,6 @@ def wait_for_jobs(kind: str, count: int = 1) -> list[Any]:
 
 
 @pytest.fixture
-def shoot() -> Callable[[Any, str], None]:
-    """``shoot(page, name)``: a picture to be looked at, where ``TESSERA_SHOTS`` names a folder.
-
-    A file's bytes are kept as they are.
-    """
-    folder = os.environ.get("TESSERA_SHOTS")
-
-    def run(page: Any, name: str) -> None:
-        if not folder:
-            return
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        if isinstance(page, bytes):
-            (Path(folder) / f"{name}.pdf").write_bytes(page)
-            return
-        for theme in ("dark", "light"):
-            page.emulate_media(color_scheme=theme)
-            path = Path(folder) / f"{name}-{theme}.png"
-            page.screenshot(path=str(path), animations="disabled")  # not on its way from the other
-
-    return run
-
-
-@pytest.fixture
 def ingest(storage: Path, annotator: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
     """``ingest(path)``: upload and process a file; returns the canvas.
 
@@ -240,14 +218,12 @@ def ingest(storage: Path, annotator: Any, monkeypatch: pytest.MonkeyPatch) -> Ca
 @pytest.fixture
 def open_context(browser: Any, open_server: Any) -> Iterator[Callable[..., Any]]:
     """``open_context(user, **options)``: a context of chromium, signed in as that user."""
-    from django.test import Client
 
     contexts: list[Any] = []
 
     def run(user: Any, **options: Any) -> Any:
         with DATABASE:
-            client = Client()
-            client.force_login(user)
+            client = client_of(user)
         context = browser.new_context(**{"viewport": {"width": 1366, "height": 768}} | options)
         contexts.append(context)
         cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.browser.viewer_page import settle
+from tests.clients import client_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -66,10 +67,8 @@ def test_unsaved_changes_survive_the_page_and_stay_private(
     page.unroute("**/api/v1/rois/")
     with viewer.database:
         from django.conf import settings
-        from django.test import Client
 
-        client = Client()
-        client.force_login(reviewer)
+        client = client_of(reviewer)
     cookies = page.context.cookies()
     other = client.cookies[settings.SESSION_COOKIE_NAME].value
     page.context.add_cookies([{"name": "sessionid", "value": other, "url": viewer.base}])

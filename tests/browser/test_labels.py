@@ -48,7 +48,7 @@ def _names(viewer: Any) -> list[str]:
 
 
 def test_labels_are_hidden_and_coloured_on_this_screen(
-    open_viewer: Any, ingest: Any, slide_file: Path, annotator: Any, labels: list[Any], shoot: Any
+    open_viewer: Any, ingest: Any, slide_file: Path, annotator: Any, labels: list[Any]
 ) -> None:
     first, second = labels[:2]
     canvas = ingest(slide_file)
@@ -59,7 +59,6 @@ def test_labels_are_hidden_and_coloured_on_this_screen(
     viewer = open_viewer(canvas, view)
     page = viewer.page
     page.locator("[data-label-panel] > summary").click()
-    shoot(page, "labels-1366")
     page.locator(f'[data-label-color="{first.pk}"]').fill("#00ff00")
     settle(page)
     edges = [(LEFT, 350), (RIGHT, 350)]
@@ -92,7 +91,6 @@ def test_the_list_is_sorted_and_filtered_by_author_state_and_area(
     annotator: Any,
     reviewer: Any,
     labels: list[Any],
-    shoot: Any,
 ) -> None:
     canvas = ingest(slide_file)
     _square(canvas, annotator, LEFT, 100, name="Middle", label=labels[0])
@@ -106,7 +104,6 @@ def test_the_list_is_sorted_and_filtered_by_author_state_and_area(
     assert _names(viewer) == ["Large", "Middle", "Small"]
     page.select_option("[data-roi-order]", "name")
     assert _names(viewer) == ["Large", "Middle", "Small"]
-    shoot(page, "sort-and-filter-1366")
     page.fill("[data-roi-max-area]", "3000")  # 100 px are 50 um
     assert _names(viewer) == ["Middle", "Small"]
     page.fill("[data-roi-min-area]", "1000")
@@ -130,7 +127,6 @@ def test_a_manager_adds_a_label_without_leaving(
     annotator: Any,
     manager: Any,
     labels: list[Any],
-    shoot: Any,
 ) -> None:
     canvas = ingest(slide_file)
     roi = _square(canvas, annotator, LEFT)
@@ -148,7 +144,6 @@ def test_a_manager_adds_a_label_without_leaving(
     row = page.locator(".label-row", has_text="Tertiary lymphoid structure")
     expect(row.locator("[data-label-count]")).to_have_text("1")
     viewer.wait_saved()
-    shoot(page, "labels-selected-1366")
     assert page.locator("[data-selection]").evaluate(COVERED) <= 1
     listed = page.locator("[data-roi-list]").bounding_box()
     assert listed["height"] >= 36  # the list of regions is in sight, the foot below it, too

@@ -36,9 +36,7 @@ def canvas(ingest: Any, tmp_path: Path, annotator: Any) -> Any:
     return canvas
 
 
-def test_a_region_is_measured_and_its_nuclei_are_shown(
-    open_viewer: Any, canvas: Any, shoot: Any
-) -> None:
+def test_a_region_is_measured_and_its_nuclei_are_shown(open_viewer: Any, canvas: Any) -> None:
     viewer = open_viewer(canvas).centred(scale=1.0)
     page = viewer.page
     (at,) = viewer.places([(300, 200)])
@@ -66,7 +64,6 @@ def test_a_region_is_measured_and_its_nuclei_are_shown(
     panel.get_by_label("Show nuclei").check()
     viewer.page.wait_for_load_state("networkidle")
     viewer.link()
-    shoot(page, "quantification")
     ring = [(230, 125), (280, 125)]  # 5 px right of a negative and of a positive nucleus
     assert [
         is_near(actual, expected)

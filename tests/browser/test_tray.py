@@ -163,18 +163,16 @@ def test_other_users_see_who_has_the_image_open(
 
 
 def test_the_tray_remembers_whether_it_is_open(
-    open_viewer: Any, ingest: Any, slide_file: Path, add_images: Any, shoot: Any
+    open_viewer: Any, ingest: Any, slide_file: Path, add_images: Any
 ) -> None:
     first = ingest(slide_file)
     viewer = open_viewer(first)
     page = viewer.page
     tray = page.locator("[data-tray]")
     assert tray.is_hidden()  # one image
-    shoot(page, "tray-one-image")
     add_images(first, 12)
     viewer.open()
     expect(tray).to_be_visible()
-    shoot(page, "tray-1366")
     viewer.key("Shift+S")
     expect(tray).to_be_hidden()
     viewer.open()
@@ -183,14 +181,13 @@ def test_the_tray_remembers_whether_it_is_open(
     for width, height in ((1024, 768), (820, 1180), (390, 800)):
         page.set_viewport_size({"width": width, "height": height})
         settle(page)
-        shoot(page, f"tray-{width}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert viewer.problems == []
 
 
 @pytest.mark.parametrize("is_open", [True, False])
 def test_the_image_fills_most_of_a_tablet_in_portrait(
-    open_viewer: Any, ingest: Any, slide_file: Path, add_images: Any, shoot: Any, is_open: bool
+    open_viewer: Any, ingest: Any, slide_file: Path, add_images: Any, is_open: bool
 ) -> None:
     first = ingest(slide_file)
     add_images(first, 2)
@@ -199,7 +196,6 @@ def test_the_image_fills_most_of_a_tablet_in_portrait(
         viewer.key("Shift+S")
     viewer.page.set_viewport_size({"width": 820, "height": 1180})
     settle(viewer.page)
-    shoot(viewer.page, f"tablet-tray-{'open' if is_open else 'closed'}")
     stage, panel, tray = (
         viewer.page.locator(part).bounding_box()
         for part in (".stage", ".viewer-panel", "[data-tray]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,6 @@ COLORS = ("#b02f5a", "#2a7fb8", "#3f9e4d")
 DIM = 8
 MOVES = 30  # of the hand, each a frame or more
 PAGE_MS = 25  # of the page's thread, a move
-SHOTS = os.environ.get("TESSERA_BROWSE_SHOTS")
-"""A folder: pictures of each tab are written there, to be looked at."""
 
 
 @pytest.fixture
@@ -84,7 +81,9 @@ def _copy(path: Path, number: int) -> Path:
     return made
 
 
-def test_the_map_selects_regions_by_legend_and_by_outline(open_page: Any, archive: Any) -> None:
+def test_the_map_selects_regions_by_legend_and_outline_and_relabels_them(
+    open_page: Any, archive: Any
+) -> None:
     page = open_page("/browse/")
     legend, count = page.locator("[data-map-legend]"), page.locator("[data-map-count]")
     expect(legend.locator("li")).to_have_count(3)
@@ -113,6 +112,16 @@ def test_the_map_selects_regions_by_legend_and_by_outline(open_page: Any, archiv
     page.wait_for_url("**/canvases/**roi=**")
     assert page.complaints == []
 
+    page = open_page("/browse/")  # a relabelled selection is shown on the map
+    page.locator("[data-map-legend]").get_by_role("button", name="Gland").click()
+    page.locator("[data-map-relabel] select").select_option(label="Tumour")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Relabel").click()
+    expect(page.locator("[data-map-legend] li")).to_have_count(2)
+    with DATABASE:
+        assert not Roi.objects.filter(label__name="Gland").exists()
+    assert page.complaints == []
+
 
 def test_a_recomputed_map_is_shown_without_a_click(
     open_page: Any, archive: Any, annotator: Any
@@ -131,19 +140,14 @@ def test_a_recomputed_map_is_shown_without_a_click(
     assert page.complaints == []
 
 
-def test_a_relabelled_selection_is_shown_on_the_map(open_page: Any, archive: Any) -> None:
-    page = open_page("/browse/")
-    page.locator("[data-map-legend]").get_by_role("button", name="Gland").click()
-    page.locator("[data-map-relabel] select").select_option(label="Tumour")
-    with page.expect_navigation():
-        page.get_by_role("button", name="Relabel").click()
-    expect(page.locator("[data-map-legend] li")).to_have_count(2)
-    with DATABASE:
-        assert not Roi.objects.filter(label__name="Gland").exists()
-    assert page.complaints == []
-
-
-def test_a_suspicious_label_can_be_confirmed_or_changed(open_page: Any, archive: Any) -> None:
+def test_near_duplicates_are_listed_and_suspicious_labels_confirmed_or_changed(
+    open_page: Any, archive: Any
+) -> None:
+    page = open_page("/browse/near-duplicates/")
+    expect(page.locator(".pairs__pair")).to_have_count(1)
+    expect(page.locator(".pairs__pair")).to_contain_text("Labels differ")
+    page.get_by_role("link", name="Not annotated yet").click()
+    expect(page.get_by_role("heading", name="Every image has a region")).to_be_visible()
     page = open_page("/browse/unlike/")
     doubts = page.locator(".doubts__one")
     expect(doubts).to_have_count(2)  # one labelled as another kind, and the copy of another kind
@@ -156,16 +160,6 @@ def test_a_suspicious_label_can_be_confirmed_or_changed(open_page: Any, archive:
     expect(page.get_by_text("The region now has the label Stroma.")).to_be_visible()
     with DATABASE:
         assert Roi.objects.get(pk=archive[7].pk).label.name == "Stroma"
-
-
-def test_near_duplicates_and_images_without_regions_are_listed(
-    open_page: Any, archive: Any
-) -> None:
-    page = open_page("/browse/near-duplicates/")
-    expect(page.locator(".pairs__pair")).to_have_count(1)
-    expect(page.locator(".pairs__pair")).to_contain_text("Labels differ")
-    page.get_by_role("link", name="Not annotated yet").click()
-    expect(page.get_by_role("heading", name="Every image has a region")).to_be_visible()
 
 
 def test_all_tabs_pass_the_accessibility_rules(
@@ -225,9 +219,7 @@ def _used_s(page: Any, hand: Callable[[], None]) -> float:
 
 
 @pytest.mark.endurance
-def test_a_hundred_thousand_points_pan_and_zoom_smoothly(
-    open_page: Any, archive: Any, shoot: Callable[[Any, str], None]
-) -> None:
+def test_a_hundred_thousand_points_pan_and_zoom_smoothly(open_page: Any, archive: Any) -> None:
     """Thirty frames a second leave 33 ms each: what the page computes in one stays well below."""
     page = open_page("/browse/")
     points = _many(100_000)
@@ -264,22 +256,5 @@ def test_a_hundred_thousand_points_pan_and_zoom_smoothly(
     expect(page.locator("[data-map-count]")).to_contain_text("regions")
     page.mouse.move(x, y)
     used["drag, some chosen"] = 1000 * _used_s(page, drag) / MOVES
-    shoot(page, "map-many")
     assert max(used.values()) < PAGE_MS, used
     assert page.complaints == []
-
-
-@pytest.mark.skipif(not SHOTS, reason="pictures are taken where they are asked for")
-def test_screenshots_of_every_tab_are_written(open_page: Any, archive: Any) -> None:
-    for tab in ("", "near-duplicates/", "unlike/", "unannotated/"):
-        for width, theme in ((1366, "light"), (1920, "dark"), (420, "light")):
-            size = {"width": width, "height": 900}
-            page = open_page(f"/browse/{tab}", viewport=size, color_scheme=theme)
-            page.wait_for_timeout(800)
-            if not tab and width > 500:
-                page.locator("[data-map-legend] button").first.click()
-                page.locator("[data-map-list] a").first.focus()
-                page.mouse.move(500, 500)
-                page.wait_for_timeout(600)
-            name = f"{tab.strip('/') or 'map'}-{width}-{theme}.png"
-            page.screenshot(path=str(Path(SHOTS or "") / name), full_page=width < 500)

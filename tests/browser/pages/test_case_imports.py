@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,30 +47,19 @@ def crate(lab: Any, annotator: Any, slide_file: Path, storage: Path, tmp_path: P
     return path
 
 
-def _seen(page: Any, name: str) -> None:
-    """Pictures in both themes for a person to look at, where a folder for them is named."""
-    if folder := os.environ.get("TESSERA_PICTURES"):
-        for theme in ("dark", "light"):
-            page.emulate_media(color_scheme=theme)
-            page.screenshot(path=f"{folder}/import-{name}-{theme}.png", full_page=True)
-
-
 def test_a_dropped_case_is_imported_and_reported(
     open_page: Callable[[str], Any], crate: Path
 ) -> None:
     page = open_page("/cases/")
     page.get_by_role("link", name="Import", exact=True).click()
     page.wait_for_url("**/cases/import/")
-    _seen(page, "empty")
     page.locator("input[type=file]").set_input_files([crate])
     page.get_by_role("button", name="Import", exact=True).click()
     page.locator(".case-import").get_by_role("button", name="Cancel").wait_for()
-    _seen(page, "waiting")
     run_job(wait_for_jobs("case_import")[0])
     page.get_by_role("link", name="S-1", exact=True).wait_for()
     found = page.locator("#case-imports .facts").inner_text().split()
     assert found[found.index("Slides") + 1] == found[found.index("Regions") + 1].rstrip(",") == "1"
-    _seen(page, "done")
     page.get_by_role("link", name="S-1", exact=True).click()
     page.get_by_role("heading", name="S-1").wait_for()
     assert page.complaints == []
@@ -96,7 +84,6 @@ def test_a_refused_import_shows_its_reason_and_can_be_retried_without_upload(
             job_run(job.pk)
     page.get_by_text("The lab already has another case S-1.").wait_for()
     page.get_by_text("words.zip is neither a zip nor a folder").wait_for()
-    _seen(page, "refused")
     panel = page.locator(".case-import", has_text="words.zip")
     panel.get_by_role("button", name="Delete the zip").click()
     panel.wait_for(state="detached")
@@ -106,7 +93,6 @@ def test_a_refused_import_shows_its_reason_and_can_be_retried_without_upload(
     page.get_by_role("button", name="Try again").click()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("Cancelled").first.wait_for()
-    _seen(page, "cancelled")
     page.get_by_role("button", name="Try again").click()
     page.get_by_role("button", name="Cancel").wait_for()
     run_job(wait_for_jobs("case_import")[0])
@@ -126,7 +112,6 @@ def test_an_interrupted_case_upload_continues_at_the_next_visit(
     page.unroute("**/api/v1/uploads/*/")
     page.reload()
     page.locator(f'[data-interrupted="{crate.name}"]').wait_for()
-    _seen(page, "half")
     page.locator("input[type=file]").set_input_files([crate])
     page.get_by_role("button", name="Import", exact=True).click()
     run_job(wait_for_jobs("case_import")[0])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test import Client
 from playwright.sync_api import expect
 
 from portal.archive.models import Case, CaseShare, VocabularyTerm
 from portal.archive.services.cases import case_create
 from portal.labs.models import Lab, Membership, Role
 from tests.browser.conftest import DATABASE
+from tests.clients import client_of
 
 pytestmark = pytest.mark.browser
 MATCHES = 27  # two pages
@@ -29,8 +29,7 @@ def page(
         for number in range(MATCHES):
             case_create(lab=lab, user=annotator, accession=f"N-{number:02d}", organ="lung")
         case_create(lab=lab, user=annotator, accession="S-1", organ="colon")
-        client = Client()
-        client.force_login(annotator)
+        client = client_of(annotator)
     context = browser.new_context(viewport={"width": 1366, "height": 768})
     cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value}
     context.add_cookies([cookie | {"url": open_server.url}])
@@ -46,9 +45,7 @@ def _tagged() -> list[str]:
         return [accession for accession, tags in rows if tags]
 
 
-def test_chosen_cases_are_tagged_shared_and_assigned(
-    page: Any, shoot: Callable[[Any, str], None]
-) -> None:
+def test_chosen_cases_are_tagged_shared_and_assigned(page: Any) -> None:
     ticks, bar = page.locator("[data-case-tick]"), page.locator("[data-case-selection]")
     expect(bar).to_be_hidden()
     ticks.nth(1).check()
@@ -57,12 +54,10 @@ def test_chosen_cases_are_tagged_shared_and_assigned(
     ticks.nth(3).focus()
     page.keyboard.press("Shift+ArrowDown")
     expect(bar).to_contain_text("4 chosen")
-    shoot(page, "case-selection")
 
     bar.get_by_role("button", name="Tag").click()
     expect(page.locator("#tag-cases-title")).to_have_text("Tag 4 cases")
     page.get_by_label("Tag", exact=True).fill("teaching")
-    shoot(page, "case-selection-tag")
     page.keyboard.press("Enter")
     toast = page.locator(".toast", has_text="added to 4 cases")
     expect(page.locator("#cases .chip", has_text="teaching")).to_have_count(4)
@@ -106,9 +101,7 @@ def _organs() -> list[tuple[str, str]]:
         return list(rows.values_list("organ", "diagnosis")[:3])
 
 
-def test_organ_and_diagnosis_of_chosen_cases_are_set_and_taken_back(
-    page: Any, lab: Any, shoot: Callable[[Any, str], None]
-) -> None:
+def test_organ_and_diagnosis_of_chosen_cases_are_set_and_taken_back(page: Any, lab: Any) -> None:
     with DATABASE:
         VocabularyTerm.objects.create(lab=lab, field="organ", term="Caecum", code="C18.0")
         Case.objects.filter(accession="N-01").update(organ="Liver", diagnosis="Normal")
@@ -122,7 +115,6 @@ def test_organ_and_diagnosis_of_chosen_cases_are_set_and_taken_back(
     page.get_by_role("button", name="Apply").click()
     expect(page.locator("#describe-cases [role=alert]")).to_contain_text("at least one")
     page.locator("#describe-cases-organ").fill("c18.0")
-    shoot(page, "case-selection-details")
     page.keyboard.press("Enter")
     toast = page.locator(".toast", has_text="Organ set for 2 cases")
     expect(toast).to_be_visible()

@@ -40,7 +40,6 @@ def test_a_rejection_is_seen_opened_and_read(
     open_server: Any,
     annotator: Any,
     reviewer: Any,
-    shoot: Any,
 ) -> None:
     queue = open_page("/review/", user=reviewer)
     queue.wait_for_selector("[data-review]")
@@ -62,7 +61,6 @@ def test_a_rejection_is_seen_opened_and_read(
     seen = Seen(page, open_server.url)
     seen.look("the inbox")
     assert not seen.complaints, "\n".join(seen.complaints)
-    shoot(page, "inbox-unread")
     with page.expect_request(lambda sent: sent.url.endswith("/read/")):
         entry.get_by_role("link").click()
     page.wait_for_url(f"**/canvases/{submitted.canvas_id}/?roi={submitted.pk}*")
@@ -73,19 +71,17 @@ def test_a_rejection_is_seen_opened_and_read(
     expect(work.get_by_role("link", name="margin")).to_be_visible()
     seen.look("rejected regions in the work list")
     assert not seen.complaints, "\n".join(seen.complaints)
-    shoot(page, "work-rejected")
     page.goto(f"{open_server.url}/inbox/")
     expect(page.get_by_role("link", name="Inbox", exact=True)).to_be_visible()
     expect(page.locator(".inbox__entry.is-unread")).to_have_count(0)
 
 
 def test_the_badge_is_updated_while_a_page_is_open(
-    submitted: Roi, open_page: Callable[..., Any], annotator: Any, reviewer: Any, shoot: Any
+    submitted: Roi, open_page: Callable[..., Any], annotator: Any, reviewer: Any
 ) -> None:
     page = open_page("/account/notifications/", user=annotator)
     number = page.locator("[data-inbox-number]")
     expect(number).to_be_hidden()
-    shoot(page, "inbox-preferences")
     with DATABASE:
         for n in range(3):
             comment_add(roi=submitted, user=reviewer, text=f"Look here, {n}: @{annotator.email}")
@@ -93,9 +89,5 @@ def test_the_badge_is_updated_while_a_page_is_open(
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(number).to_have_text("4")
     narrow = open_page("/inbox/", user=annotator, viewport={"width": 768, "height": 768})
-    shoot(narrow, "inbox-tablet")
     narrow.get_by_role("button", name="Mark all as read").click()
     expect(narrow.locator("[data-inbox-number]")).to_be_hidden()
-    viewer = open_page(f"/canvases/{submitted.canvas_id}/?roi={submitted.pk}", user=annotator)
-    viewer.wait_for_selector("[data-viewer][data-ready]")
-    shoot(viewer, "inbox-viewer")

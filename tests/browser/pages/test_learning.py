@@ -35,14 +35,13 @@ def is_within(page: Any) -> bool:
 
 
 def test_training_of_an_encoder_is_started_and_cancelled(
-    open_page: Callable[[str], Any], lab: Any, annotator: Any, storage: Any, shoot: Any
+    open_page: Callable[[str], Any], lab: Any, annotator: Any, storage: Any
 ) -> None:
     with DATABASE:
         filled(World(lab, annotator, storage))
     page = open_page(f"/lab/learning/?lab={lab.slug}")
     expect(page.get_by_role("button", name="Learn a metric")).to_be_visible()
     page.locator(f"{DETAILS} > summary").click()
-    shoot(page, "learning-ask")
     page.get_by_label("Steps").fill("40")
     page.get_by_label("Hours").fill("0.5")
     assert is_within(page)
@@ -56,7 +55,6 @@ def test_training_of_an_encoder_is_started_and_cancelled(
         Job.objects.filter(pk=learning.job_id).update(**running)
     expect(page.get_by_text("Training, loss 3.21, held out 3.4")).to_be_visible()
     expect(page.get_by_text("12 of 40")).to_be_visible()
-    shoot(page, "learning-trains")
     with DATABASE:
         Job.objects.filter(pk=learning.job_id).update(state=JobState.QUEUED)
     page.get_by_role("button", name="Cancel").click()
@@ -68,7 +66,6 @@ def test_the_result_of_an_encoder_training_is_shown(
     lab: Any,
     annotator: Any,
     storage: Any,
-    shoot: Any,
 ) -> None:
     world = World(lab, annotator, storage)
     page = open_page("/lab/learning/")  # makes the person a manager
@@ -95,4 +92,3 @@ def test_the_result_of_an_encoder_training_is_shown(
     assert all(lines.nth(at).bounding_box()["height"] > 60 for at in range(2))
     assert is_within(page)
     page.locator(".learned__losses").scroll_into_view_if_needed()
-    shoot(page, "learning-came")

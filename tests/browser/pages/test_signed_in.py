@@ -14,6 +14,7 @@ from portal.reader_studies.services.assignments import (
     work_assign,
 )
 from tests.browser.conftest import DATABASE
+from tests.clients import client_of
 
 pytestmark = pytest.mark.browser
 GROUND = "getComputedStyle(document.body).backgroundColor"
@@ -28,7 +29,6 @@ BAR_IS_FREE = """() => {
 @pytest.fixture
 def open_page(browser: Any, open_server: Any) -> Iterator[Callable[..., Any]]:
     """``open_page(path, user=None, dark=False)``: chromium on that page, errors collected."""
-    from django.test import Client
 
     contexts: list[Any] = []
 
@@ -38,8 +38,7 @@ def open_page(browser: Any, open_server: Any) -> Iterator[Callable[..., Any]]:
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=open_server.url)
         if user is not None:
             with DATABASE:
-                client = Client()
-                client.force_login(user)
+                client = client_of(user)
             cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
             context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
         page = context.new_page()
@@ -137,14 +136,6 @@ def test_a_role_is_saved_when_selected(
     page.get_by_text("reviewer from now on").wait_for()
     with DATABASE:
         assert viewer.memberships.get().role == "reviewer"
-
-
-def test_the_api_docs_work_under_the_content_security_policy(
-    open_page: Callable[..., Any], annotator: Any
-) -> None:
-    page = open_page("/api/v1/docs/", user=annotator)
-    page.locator(".opblock-tag").first.wait_for()
-    assert page.complaints == []
 
 
 def test_no_page_scrolls_horizontally(

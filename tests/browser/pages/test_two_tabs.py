@@ -7,30 +7,23 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.test import Client
 
 from portal.annotations.models import Label
 from portal.annotations.services.labels import label_set_ensure
 from portal.archive.models import Case
 from portal.archive.services.cases import case_create
 from tests.browser.conftest import DATABASE
+from tests.clients import client_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture(params=["light", "dark"])
-def tabs(
-    browser: Any, open_server: Any, manager: Any, request: pytest.FixtureRequest
-) -> Iterator[tuple[Any, Any]]:
+@pytest.fixture
+def tabs(browser: Any, open_server: Any, manager: Any) -> Iterator[tuple[Any, Any]]:
     """Two tabs of one browser, each with the state of its page."""
     with DATABASE:
-        client = Client()
-        client.force_login(manager)
-    context = browser.new_context(
-        viewport={"width": 1366, "height": 900},
-        color_scheme=request.param,
-        base_url=open_server.url,
-    )
+        client = client_of(manager)
+    context = browser.new_context(base_url=open_server.url)
     cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
     context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
     yield context.new_page(), context.new_page()
@@ -38,7 +31,7 @@ def tabs(
 
 
 def test_a_second_editor_sees_both_versions_and_can_save_again(
-    tabs: tuple[Any, Any], manager: Any, lab: Any, shoot: Any
+    tabs: tuple[Any, Any], manager: Any, lab: Any
 ) -> None:
     with DATABASE:
         case = case_create(lab=lab, user=manager, accession="S-1", organ="colon")
@@ -55,7 +48,6 @@ def test_a_second_editor_sees_both_versions_and_can_save_again(
     two.get_by_text("Someone else changed this while you had it open").wait_for()
     assert two.get_by_text("Saved now: lung").is_visible()
     assert two.get_by_label("Organ").input_value() == "skin", "what was written stands"
-    shoot(two, "two-editors")
     two.get_by_role("button", name="Save").click()
     two.wait_for_url(f"**/cases/{case.pk}/")
     with DATABASE:
@@ -69,7 +61,6 @@ def test_a_second_editor_sees_both_versions_and_can_save_again(
     row.get_by_role("button", name="Retire").click()
     two.locator("dialog[open]").get_by_role("button", name="Retire").click()
     two.get_by_text("Someone else changed this since you read it").wait_for()
-    shoot(two, "two-editors-label")
     row.get_by_label("Name of Renamed meanwhile").wait_for()
     with DATABASE:
         assert Label.objects.get(pk=label.pk).retired_at is None

@@ -21,12 +21,10 @@ def test_a_vocabulary_is_imported_and_its_term_entered_by_code(
     open_server: Any,
     storage: Path,
     manager: Any,
-    shoot: Any,
     tmp_path: Path,
 ) -> None:
     page = open_page("/lab/vocabulary/", user=manager)
     page.get_by_text("No vocabulary yet").wait_for()
-    shoot(page, "vocabulary-empty")
     with page.expect_download() as example:
         page.get_by_role("link", name="Example file").click()
     assert Path(example.value.path()).read_text() == EXAMPLE
@@ -40,10 +38,8 @@ def test_a_vocabulary_is_imported_and_its_term_entered_by_code(
     page.get_by_label("CSV file").set_input_files(file)
     page.get_by_role("button", name="Check file").click()
     expect(page.get_by_role("status")).to_contain_text("5 new, 0 changed, 0 unchanged")
-    shoot(page, "vocabulary-preview")
     page.get_by_role("button", name="Import 5 terms").click()
     page.get_by_text("Imported: 5 new").wait_for()
-    shoot(page, "vocabulary")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1366
     page.goto(open_server.url + "/cases/new/")
     words = "input => [...input.list.options].map(one => [one.value, one.label])"
@@ -64,7 +60,6 @@ def test_a_vocabulary_is_imported_and_its_term_entered_by_code(
     page.get_by_text("No matching cases").wait_for()
     page.locator("#case-q").fill("c18.0")
     page.get_by_role("link", name="S-1").wait_for()
-    shoot(page, "cases-by-code")
     page.goto(open_server.url + "/lab/vocabulary/?q=c18")
     page.get_by_role("checkbox", name="Caecum").check()
     page.get_by_role("button", name="Delete chosen terms").click()

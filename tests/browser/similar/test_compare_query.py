@@ -31,7 +31,7 @@ def outlined(page: Any, pane: int) -> int:
 
 
 def test_a_query_area_is_outlined_when_compared_with_its_hit(
-    open_viewer: Any, slides: Any, annotator: Any, shoot: Any
+    open_viewer: Any, slides: Any, annotator: Any
 ) -> None:
     canvas, other = slides
     left, top = BOXES[0]
@@ -58,7 +58,6 @@ def test_a_query_area_is_outlined_when_compared_with_its_hit(
     assert hit.canvas_id == other.pk
     assert second[:2] == pytest.approx([hit.centroid_x, hit.centroid_y], abs=20)
     assert first[2] == pytest.approx(second[2]), "at one magnification"
-    shoot(page, "compare-query")
     page.reload()  # the query is part of the URL
     page.wait_for_selector("[data-compare][data-ready][data-panes='2']", timeout=30_000)
     settle(page)

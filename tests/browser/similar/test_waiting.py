@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import expect
 
@@ -15,6 +14,7 @@ from portal.annotations.services.rois import roi_create, roi_delete
 from portal.jobs.models import Job
 from portal.search.views import reports
 from tests.browser.conftest import DATABASE
+from tests.clients import client_of
 from tests.portal.annotations.support import box
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 POLL_MS = 2_000
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_polling_for_a_report_stops_when_its_region_was_deleted(
     browser: Any,
     open_server: Any,
@@ -30,22 +29,17 @@ def test_polling_for_a_report_stops_when_its_region_was_deleted(
     ingest: Callable[[Path], Any],
     slide_file: Path,
     monkeypatch: pytest.MonkeyPatch,
-    shoot: Callable[[Any, str], None],
-    scheme: str,
 ) -> None:
     canvas = ingest(slide_file)
-    client = Client()
     with DATABASE:
+        client = client_of(annotator)
         roi = roi_create(canvas=canvas, user=annotator, geometry=box(20, 20, 400, 300)).roi
-        client.force_login(annotator)
         job = Job.objects.create(lab=canvas.lab, kind="report_pictures", created_by=annotator)
         address = reverse("search:report_roi", args=[roi.pk])
         monkeypatch.setattr(reports, "roi_search", lambda **requests: None)
         monkeypatch.setattr(reports, "report_save", lambda found, user, interpretation: job)
         waiting = client.post(address).content.decode()
-    context = browser.new_context(
-        viewport={"width": 1366, "height": 768}, base_url=open_server.url, color_scheme=scheme
-    )
+    context = browser.new_context(base_url=open_server.url)
     for name, cookie in client.cookies.items():
         context.add_cookies([{"name": name, "value": cookie.value, "url": open_server.url}])
     page = context.new_page()
@@ -65,14 +59,12 @@ def test_polling_for_a_report_stops_when_its_region_was_deleted(
     )
     page.goto(address)
     expect(page.get_by_role("heading", name="Making the report")).to_be_visible()
-    shoot(page, f"waiting-{scheme}")
     with DATABASE:
         roi_delete(roi=roi, user=annotator, expected_version=roi.version)
         roi.__class__.all_objects.filter(pk=roi.pk).delete()
     page.clock.fast_forward(POLL_MS)
     refused = page.locator("#report").get_by_role("alert")
     expect(refused).to_have_text("There is no such ROI.", timeout=10_000)
-    shoot(page, f"refused-{scheme}")
     before = len(requests)
     page.clock.run_for(3 * POLL_MS)
     assert (requests[-1], len(requests)) == (404, before)

@@ -90,7 +90,7 @@ def sections(
 
 
 def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
-    open_viewer: Any, sections: tuple[Any, Any, Any], shoot: Callable[[Any, str], None]
+    open_viewer: Any, sections: tuple[Any, Any, Any]
 ) -> None:
     canvas, place, same = sections
     viewer = open_viewer(canvas, f"x={place[0]:.0f}&y={place[1]:.0f}&z=3")
@@ -100,7 +100,6 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     viewer.wait_saved()
     (drawn,) = viewer.stored()
     assert drawn.right - drawn.left == pytest.approx(SIDE, abs=10)
-    shoot(page, "1-drawn")
 
     page.locator("[data-roi-similar]").click()
     expect(page.get_by_role("heading", name="Preparing this region")).to_be_visible()
@@ -110,7 +109,6 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     first = hits.first.locator(".card__link")
     expect(first).to_have_id(f"hit-{same.pk}")
     expect(first).to_contain_text(NAMES["D2"])
-    shoot(page, "2-found")
 
     page.get_by_label("Every region of a case").check()
     expect(hits).to_have_count(2 * COUNT)
@@ -134,7 +132,6 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     expect(first).to_have_id(f"hit-{same.pk}")
     after = [one.get_attribute("id") for one in hits.locator(".card__link").all()]
     assert set(after) == set(before) - {other}
-    shoot(page, "3-refined")
 
     address = page.url
     first.focus()
@@ -143,7 +140,6 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     run_queued()
     expect(page.locator(".explanation__pair")).not_to_have_count(0, timeout=30_000)
     painted(page)
-    shoot(page, "4-explanation")
     page.go_back()
     expect(first).to_be_focused()
     assert page.url == address
@@ -159,7 +155,6 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     closer = views_of(page)
     assert [one[2] for one in closer] == pytest.approx([one[2] / 2 for one in views], rel=0.01)
     page.wait_for_load_state("networkidle")
-    shoot(page, "5-compare")
     page.goto(address)
 
     page.get_by_role("button", name="Report").click()
@@ -167,15 +162,12 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     page.wait_for_url("**/reports/**")
     expect(page.get_by_text("1 alike, 1 not alike")).to_be_visible()
     expect(page.locator(".card-grid > li")).to_have_count(2 * COUNT - 1)
-    shoot(page, "6-report")
     with page.expect_download() as download:
         page.get_by_role("link", name="PDF").click()
     printed = Path(download.value.path()).read_bytes()
-    shoot(printed, "7-report")
     text = "\n".join(sheet.extract_text() for sheet in PdfReader(io.BytesIO(printed)).pages)
     assert text.index(NAMES["D2"]) < text.index(NAMES["E1"])
     assert "1 alike, 1 not alike" in text
     page.get_by_role("link", name="Run again").click()
     expect(page.locator(".facts--across")).to_contain_text(str(2 * COUNT - 1))
-    shoot(page, "8-again")
     assert viewer.problems == []

@@ -30,7 +30,7 @@ def area_mm2(roi: Any) -> float:
 
 
 def test_a_circle_a_square_and_a_grid_are_placed_by_one_click_each(
-    open_viewer: Any, canvas: Any, shoot: Any
+    open_viewer: Any, canvas: Any
 ) -> None:
     viewer = open_viewer(canvas).centred(scale=3.0)
     page = viewer.page
@@ -39,7 +39,6 @@ def test_a_circle_a_square_and_a_grid_are_placed_by_one_click_each(
     expect(panel).to_be_visible()
     middle, right = viewer.places([(1000, 750), (1500, 700)])
     page.mouse.move(*middle)
-    shoot(page, "fixed-circle")
     viewer.click(*middle)
     expect(panel).to_be_hidden()
     viewer.wait_count(1)
@@ -57,7 +56,6 @@ def test_a_circle_a_square_and_a_grid_are_placed_by_one_click_each(
     panel.get_by_label("Space between, µm").fill("20")
     expect(panel.get_by_role("status")).to_have_text("6 fields, 0.24 mm²")
     page.mouse.move(*middle)
-    shoot(page, "fixed-grid")
     viewer.click(*middle)
     viewer.wait_count(7)
     expect(page.locator("[data-selection-count]")).to_have_text("6 fields, 0.24 mm²")
@@ -67,7 +65,6 @@ def test_a_circle_a_square_and_a_grid_are_placed_by_one_click_each(
         f"field {number} of 6, 0.04 mm²" for number in range(1, 7)
     }
     assert len({roi.properties["Field grid"] for roi in fields}) == 1
-    shoot(page, "fixed-grid-placed")
     viewer.key("Control+z")
     viewer.wait_count(1)
 

@@ -49,7 +49,7 @@ def canvas(
 
 
 def test_the_primary_actions_of_a_region_are_visible_on_small_screens(
-    open_viewer: Any, canvas: Any, annotator: Any, reviewer: Any, shoot: Any
+    open_viewer: Any, canvas: Any, annotator: Any, reviewer: Any
 ) -> None:
     ring = [[40, 40], [140, 40], [140, 140], [40, 140], [40, 40]]
     frame = {"frame_index": 0} if canvas.kind == "video" else {}
@@ -75,7 +75,6 @@ def test_the_primary_actions_of_a_region_are_visible_on_small_screens(
     expect(panel.get_by_text("also selected this region")).to_be_visible(timeout=15_000)
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})
-        shoot(page, f"panel-{canvas.kind}-{width}")
         for name in [*SIMILAR[canvas.kind], *ACTIONS]:
             action = panel.locator("a, button, summary").filter(visible=True)
             action = action.filter(has_text=re.compile(rf"^\s*{name}")).or_(

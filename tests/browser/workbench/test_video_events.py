@@ -72,7 +72,7 @@ def go_to_frame(video: ViewerPage, index: int) -> None:
     video.wait_text("[data-frame-index]", f"Frame {index + 1} / 40")
 
 
-def test_a_key_adds_a_moment_that_is_named_and_saved(video: ViewerPage, shoot: Any) -> None:
+def test_a_key_adds_a_moment_that_is_named_and_saved(video: ViewerPage) -> None:
     page = video.page
     go_to_frame(video, 12)
     video.key("Shift+V")
@@ -89,7 +89,6 @@ def test_a_key_adds_a_moment_that_is_named_and_saved(video: ViewerPage, shoot: A
     expect(marks(video)).to_have_attribute("aria-label", "Caecum. Frame 13, 00:00.480")
     video.key("f")  # the keys belong to the video again
     video.wait_text("[data-frame-index]", "Frame 14 / 40")
-    shoot(page, "events-one")
 
 
 def test_two_keys_mark_a_span_and_a_click_leads_to_its_first_frame(video: ViewerPage) -> None:
@@ -148,7 +147,7 @@ def test_events_are_renamed_deleted_and_restored(video: ViewerPage, add_event: A
 
 
 def test_many_events_share_the_timeline_and_are_filtered_by_name(
-    video: ViewerPage, add_event: Any, shoot: Any
+    video: ViewerPage, add_event: Any
 ) -> None:
     page = video.page
     with video.database:
@@ -173,7 +172,6 @@ def test_many_events_share_the_timeline_and_are_filtered_by_name(
     assert page.locator(".viewer-status").bounding_box()["y"] >= lane["y"] + lane["height"]
     rows(video).nth(3).click()
     video.wait_text("[data-frame-index]", "Frame 10 / 40")
-    shoot(page, "events-many")
     page.get_by_label("Show events whose name contains").fill("in view")
     expect(rows(video)).to_have_count(2)
     expect(marks(video)).to_have_count(2)
@@ -245,9 +243,7 @@ def test_a_conflicting_change_of_another_user_is_shown_and_resolved(
     assert stored(video) == [("Adenoma", 5, 5)]
 
 
-def test_deleted_events_are_listed_and_restored(
-    video: ViewerPage, add_event: Any, shoot: Any
-) -> None:
+def test_deleted_events_are_listed_and_restored(video: ViewerPage, add_event: Any) -> None:
     page = video.page
     with video.database:
         add_event("Polyp", 5)
@@ -263,7 +259,6 @@ def test_deleted_events_are_listed_and_restored(
         video.wait_saved()
         expect(deleted.first).to_contain_text(name)
     expect(deleted).to_have_count(2)
-    shoot(page, "events-deleted")
     page.get_by_role("button", name="Restore Polyp").click()
     expect(rows(video)).to_have_text(re.compile("Polyp"))
     video.wait_saved()
