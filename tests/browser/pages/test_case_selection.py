@@ -132,7 +132,6 @@ def test_organ_and_diagnosis_of_chosen_cases_are_set_and_taken_back(page: Any, l
     page.get_by_label("Clear the organ").check()
     expect(page.locator("#describe-cases-organ")).to_be_disabled()
     page.locator("#describe-cases-diagnosis").fill("Benign")
-    shoot(page, "case-selection-clear")
     page.get_by_role("button", name="Apply").click()
     toast = page.locator(".toast", has_text="Diagnosis set, organ cleared for 2 cases")
     expect(toast).to_be_visible()
