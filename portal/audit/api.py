@@ -59,7 +59,7 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
         summary="Search the audit log of a lab",
     )
     def list(self, request: Request) -> Response:
-        """Entries, newest first. Only for managers of the lab."""
+        """List entries, newest first. Managers of the lab only."""
         lab = _lab(request)
         form = EntryForm(QueryDict(request.query_params.urlencode()))
         if not form.is_valid():
@@ -71,13 +71,16 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
         return self.get_paginated_response([entry_represent(entry) for entry in rows])
 
     @extend_schema(
-        parameters=[_LAB], responses=AuditHeadSerializer, summary="The end of the chain of the lab"
+        parameters=[_LAB],
+        responses=AuditHeadSerializer,
+        summary="Show the last entry of the audit log's hash chain",
     )
     @action(detail=False, methods=["get"], pagination_class=None)
     def head(self, request: Request) -> Response:
-        """Store the head elsewhere:
+        """Number and hash of the last entry.
 
-        `manage.py audit_verify --expect` then proves that no entry was cut off.
+        Stored elsewhere, they let `manage.py audit_verify --expect` prove that no entry was cut
+        off.
         """
         lab = _lab(request)
         services.entries_seal_all()

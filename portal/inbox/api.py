@@ -68,7 +68,7 @@ class NotificationViewSet(
     @extend_schema(request=None, responses=NotificationSerializer, summary="Mark as read")
     @action(detail=True, methods=["post"])
     def read(self, request: Request, pk: str) -> Response:
-        """A notification that is read already keeps its time."""
+        """Mark a notification as read; one that is read already keeps its time."""
         row = self.get_object()
         services.notifications_read(self.get_queryset().filter(pk=row.pk))
         return Response(self.get_serializer(self.get_object()).data)
@@ -88,7 +88,7 @@ class NotificationViewSet(
         pagination_class=None,
     )
     def read_many(self, request: Request) -> Response:
-        """Returns how many were unread."""
+        """Mark notifications as read; returns the number that were unread."""
         body = ReadRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         ids: list[uuid.UUID] | None = body.validated_data.get("ids")
@@ -103,7 +103,7 @@ class NotificationViewSet(
     )
     @action(detail=False, methods=["get"], filterset_class=None, pagination_class=None)
     def unread(self, request: Request) -> Response:
-        """One cheap query; may be polled once a minute."""
+        """Number of unread notifications; may be polled once a minute."""
         count = selectors.unread_count(user_of(request), kinds=self._kinds())
         return Response(UnreadSerializer({"count": count}).data)
 
@@ -128,7 +128,7 @@ class NotificationPreferencesApi(ApiView):
         summary="Show the notification preferences",
     )
     def get(self, request: Request) -> Response:
-        """The defaults, unless they were changed."""
+        """Preferences of the user; defaults if none are saved."""
         return _preferences(selectors.preferences_of(user_of(request)))
 
     @extend_schema(
@@ -138,7 +138,10 @@ class NotificationPreferencesApi(ApiView):
         summary="Set the notification preferences",
     )
     def put(self, request: Request) -> Response:
-        """Notifications of the last two days that were not mailed yet follow the new choice."""
+        """Save the preferences.
+
+        They also apply to notifications of the last two days that were not mailed.
+        """
         body = PreferencesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         mail = body.validated_data["mail"]

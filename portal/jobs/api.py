@@ -72,7 +72,7 @@ class JobViewSet(
     @extend_schema(request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str) -> Response:
-        """Cancel the job: at once while it waits, soon while it runs."""
+        """Cancel a job: a waiting one at once, a running one at its next checkpoint."""
         job = services.job_cancel(job=self.get_object(), user=user_of(request))
         return Response(self.get_serializer(job).data, status=status.HTTP_202_ACCEPTED)
 

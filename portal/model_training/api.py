@@ -58,12 +58,12 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
 
     @extend_schema(request=LearningCreateSerializer, responses={202: LearningSerializer})
     def create(self, request: Request) -> Response:
-        """Learn from a lab's archive; the learning under way, if there is one.
+        """Submit a training on the lab's archive; returns the running one, if there is one.
 
-        A `metric` is learned from labels and judgements, over kept vectors: minutes. An `encoder`
-        learns from the pixels of the regions, for `steps` or `hours`, whichever ends first.
-        `job` does it. `409` where there is too little to learn from: `detail` says how much it
-        takes and how much there is.
+        A `metric` is learned from labels and judgements on stored vectors, within minutes. An
+        `encoder` is trained on the pixels of the regions, for `steps` or `hours`, whichever ends
+        first. `409` if there is too little data: `detail` states how much is needed and how much
+        there is.
         """
         serializer = LearningCreateSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -79,16 +79,17 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
 
     @extend_schema(responses=LearningSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:
-        """One of them: what it was learned from, by which rules, and what it is worth."""
+        """A training: its data, rules and measured effect."""
         return Response(LearningSerializer(self._managed(request, pk)).data)
 
     @extend_schema(operation_id="learning_promote", request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])
     def promote(self, request: Request, pk: str) -> Response:
-        """Let the lab's searches use it, once the job has embedded the archive with it.
+        """Use the trained encoder in the lab's searches as soon as a job has embedded the archive
+        with it.
 
-        `409` where it is not better by its own rule, is in use, or was compared with something
-        other than what the lab's searches use now.
+        `409` if it is not better by its own rule, is in use, or was compared with an encoder other
+        than the one in use.
         """
         learning = self._managed(request, pk)
         job = learning_promote(learning=learning, user=user_of(request))
@@ -99,10 +100,10 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
     )
     @action(detail=True, methods=["post"], url_path="roll-back", url_name="roll-back")
     def roll_back(self, request: Request, pk: str) -> Response:
-        """Let the lab's searches use what they used before.
+        """Use the previous encoder (`compared_with`) in the lab's searches again.
 
-        That is `compared_with`. The encoder of all labs takes over at once; one of the lab's own
-        as soon as a job has embedded what was drawn in the meantime.
+        The encoder of all labs takes over at once; one of the lab as soon as a job has embedded the
+        regions drawn since.
         """
         learning = self._managed(request, pk)
         previous = learning_roll_back(learning=learning, user=user_of(request))

@@ -74,7 +74,10 @@ class RoiQuantificationApi(ApiView):
         summary="Measure a region",
     )
     def post(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """400 `no-section`, `no-area`, `unknown-pixel-size` or `too-large`: it cannot be done."""
+        """Submit the measurement of a region.
+
+        400 `no-section`, `no-area`, `unknown-pixel-size` or `too-large` if it cannot be measured.
+        """
         user = user_of(request)
         roi = roi_get(user, roi_id, with_shared=False)
         body = QuantificationStartSerializer(data=request.data)
@@ -96,7 +99,7 @@ class RoiNucleiApi(ApiView):
         summary="List the nuclei of a region",
     )
     def get(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """404 if it was never measured."""
+        """Nuclei of the newest measurement; 404 if the region was never measured."""
         user = user_of(request)
         row = region_nuclei(user, roi_get(user, roi_id, with_shared=False))
         if row is None:
@@ -120,7 +123,7 @@ class CaseFiguresApi(ApiView):
         summary="Download the figures of a case or an image as CSV",
     )
     def get(self, request: Request, case_id: uuid.UUID) -> StreamingHttpResponse:
-        """A line for each measured region."""
+        """A row for each measured region."""
         user = user_of(request)
         case = case_get(user=user, case_id=case_id, with_shared=False)
         params = CaseCsvParamsSerializer(data=request.query_params)

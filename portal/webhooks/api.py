@@ -68,7 +68,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         summary="Create a webhook",
     )
     def create(self, request: Request) -> Response:
-        """The response has the `secret`, which is shown only once."""
+        """Create a webhook. Only this response contains the `secret`."""
         sent = WebhookCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         wanted, user = dict(sent.validated_data), user_of(request)
@@ -79,14 +79,14 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
 
     @extend_schema(summary="A webhook")
     def retrieve(self, request: Request, pk: str) -> Response:
-        """With the numbers of waiting and failed deliveries."""
+        """A webhook with the numbers of waiting and failed deliveries."""
         return Response(self.shown(self.seen(self._hook(request, pk))))
 
     @extend_schema(
         request=WebhookChangeSerializer, responses=WebhookSerializer, summary="Change a webhook"
     )
     def partial_update(self, request: Request, pk: str) -> Response:
-        """`is_on` switches it on or off; waiting deliveries fail when it is switched off."""
+        """Change a webhook. Setting `is_on` to false fails its waiting deliveries."""
         hook = self.seen(self._hook(request, pk))
         sent = WebhookChangeSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
@@ -95,14 +95,14 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
 
     @extend_schema(responses={204: None}, summary="Delete a webhook")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Its log is deleted as well."""
+        """Delete a webhook with its log."""
         services.webhook_delete(hook=self.seen(self._hook(request, pk)), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(request=None, responses=SecretSerializer, summary="Change the secret")
     @action(detail=True, methods=["post"])
     def secret(self, request: Request, pk: str) -> Response:
-        """The previous secret signs messages as well for 24 hours."""
+        """Create a new secret. For 24 hours the previous one signs messages as well."""
         changed = services.webhook_secret_change(
             hook=self._hook(request, pk), user=user_of(request)
         )
@@ -111,18 +111,18 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     @extend_schema(request=None, responses={202: DeliverySerializer}, summary="Send a test message")
     @action(detail=True, methods=["post"])
     def ping(self, request: Request, pk: str) -> Response:
-        """Sends the type `webhook.ping`; the delivery has the result."""
+        """Send a message of the type `webhook.ping`; the delivery has the result."""
         made = services.webhook_ping(hook=self._hook(request, pk), user=user_of(request))
         return Response(DeliverySerializer(made).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(
         parameters=[DeliveryQuerySerializer],
         responses=DeliverySerializer(many=True),
-        summary="The log of a webhook",
+        summary="List the deliveries of a webhook",
     )
     @action(detail=True, methods=["get"])
     def deliveries(self, request: Request, pk: str) -> Response:
-        """Newest first, with every attempt. Finished deliveries are stored for 30 days."""
+        """Deliveries with every attempt, newest first. Ended ones are kept for 30 days."""
         query = DeliveryQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         rows = selectors.deliveries_of(self._hook(request, pk), **query.validated_data)
@@ -139,7 +139,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         url_name="replay-one",
     )
     def replay_one(self, request: Request, pk: str, delivery_id: str) -> Response:
-        """Sent under the same `webhook-id`; 409 if it is waiting already."""
+        """Send a delivery again under the same `webhook-id`; 409 if it is waiting."""
         hook = self._hook(request, pk)
         delivery = selectors.delivery_get(hook, delivery_id=uuid.UUID(delivery_id))
         again = services.delivery_replay(delivery=delivery, user=user_of(request))
@@ -152,7 +152,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     )
     @action(detail=True, methods=["post"])
     def replay(self, request: Request, pk: str) -> Response:
-        """Each is sent under its `webhook-id`."""
+        """Send all failed deliveries again, each under its `webhook-id`."""
         hook = self._hook(request, pk)
         sent = ReplaySerializer(data=request.data)
         sent.is_valid(raise_exception=True)

@@ -100,9 +100,10 @@ class RoiBulkApi(ApiView):
         summary="Change many ROIs as one step",
     )
     def post(self, request: Request) -> Response:
-        """Up to 10,000 changes in one transaction. Each ROI gets a version of its own, as usual.
+        """Create, change, delete or restore up to 10,000 ROIs in one transaction.
 
-        A change that finds its ROI as it wants it does nothing: the request can be sent again.
+        Each ROI gets a version of its own. A change that is already made has no effect, so the
+        request can be repeated.
         """
         user = user_of(request)
         require_role_anywhere(user, at_least=Role.ANNOTATOR)  # before a large body is parsed

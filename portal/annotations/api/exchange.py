@@ -177,7 +177,7 @@ class CanvasRoiFileApi(ApiView):
         summary="Export the ROIs of a canvas",
     )
     def get(self, request: Request, id: uuid.UUID) -> StreamingHttpResponse:
-        """A file, streamed: what each format keeps is in docs/guide/reference/formats.md."""
+        """Stream the ROIs as a file; see docs/guide/reference/formats.md for the formats."""
         user = user_of(request)
         canvas = canvas_get(user=user, canvas_id=id)
         query = ExportQuerySerializer(data=request.query_params)
@@ -207,12 +207,11 @@ class CanvasRoiFileApi(ApiView):
         summary="Import ROIs into a canvas",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response | StreamingHttpResponse:
-        """GeoJSON as QuPath writes it, ASAP's or CVAT's XML, or COCO's JSON, as the body; also
-        packed by gzip, or one or several in a ZIP archive.
+        """Import a document sent as the body: GeoJSON of QuPath, XML of ASAP or CVAT, or COCO JSON,
+        also as gzip or as one or several files in a ZIP archive. At most 2 GiB.
 
-        A feature whose id is an ROI of this canvas updates it. Importing twice changes nothing.
-        Events of a video come and go with CVAT's and COCO's documents. The body is read as a
-        stream, up to 2 GiB.
+        A feature whose id is that of an ROI of this canvas updates it; importing twice changes
+        nothing. Events of a video are read from CVAT and COCO documents.
         """
         canvas = canvas_get(user=user_of(request), canvas_id=id)
         query = ImportQuerySerializer(data=request.query_params)

@@ -161,7 +161,10 @@ class RoiImportStartApi(ApiView):
         summary="Import a document that was previewed",
     )
     def post(self, request: Request, import_id: uuid.UUID) -> Response:
-        """A job; `Location` names it. 409 if one of this document has not ended."""
+        """Submit the job that imports the document; `Location` names it.
+
+        409 while another import of the document runs.
+        """
         roi_import = selectors.roi_import_get(user_of(request), import_id)
         about(request, roi_import.canvas_id)
         body = ImportStartSerializer(data=request.data)
@@ -188,7 +191,7 @@ class RoiImportTableApi(ApiView):
         summary="Download the reasons of an import as CSV",
     )
     def get(self, request: Request, import_id: uuid.UUID) -> FileResponse:
-        """Available for two days."""
+        """Features that were changed or refused, with the reason. Kept for two days, then 404."""
         roi_import = selectors.roi_import_get(user_of(request), import_id)
         about(request, roi_import.canvas_id)
         try:
@@ -219,10 +222,11 @@ class RoiImportUndoApi(ApiView):
         summary="Undo an import",
     )
     def post(self, request: Request, import_id: uuid.UUID) -> Response:
-        """Delete what it made and revert what it changed; what was changed since stays.
+        """Delete the ROIs that the import created and revert those that it changed, unless they
+        were changed since.
 
-        Undoing more than a thousand ROIs takes a job (202): `Location` names it, and `undone`
-        counts. A cancelled job continues where it stopped.
+        For more than a thousand ROIs a job is submitted (202, named by `Location`), and `undone`
+        counts its progress. A cancelled undo continues when it is requested again.
         """
         roi_import = selectors.roi_import_get(user_of(request), import_id)
         about(request, roi_import.canvas_id)

@@ -171,7 +171,7 @@ class LabelApi(ApiViewSet[Label]):
         summary="List labels",
     )
     def list(self, request: Request) -> Response:
-        """Labels in the lab's order. An empty lab gets a few to start with."""
+        """List the labels in the lab's order. A lab without labels gets a set to start with."""
         query = LabelQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         lab_id = query.validated_data.get("lab")
@@ -189,7 +189,10 @@ class LabelApi(ApiViewSet[Label]):
         summary="Add a label",
     )
     def create(self, request: Request) -> Response:
-        """A person who manages one lab only may leave ``lab`` out. Without a colour it gets one."""
+        """Create a label.
+
+        ``lab`` may be omitted by a person who manages one lab only; a missing colour is chosen.
+        """
         body = LabelInputSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
@@ -214,7 +217,10 @@ class LabelApi(ApiViewSet[Label]):
         summary="Change a label",
     )
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Rename, recolour, move, retire; ROIs keep it, and their history the name it had."""
+        """Rename, recolour, move or retire a label.
+
+        ROIs keep it; earlier versions keep its former name.
+        """
         label = self._label(request, pk)
         body = LabelInputSerializer(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
@@ -228,7 +234,7 @@ class LabelApi(ApiViewSet[Label]):
 
     @extend_schema(responses={204: None}, summary="Delete a label")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Allowed only for a label that no ROI ever had; otherwise 409."""
+        """Delete a label that no ROI has ever had; otherwise 409."""
         label = self._label(request, pk)
         label_delete(label=label, user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -240,8 +246,9 @@ class LabelApi(ApiViewSet[Label]):
     )
     @action(detail=True, methods=["post"])
     def merge(self, request: Request, pk: str) -> Response:
-        """Nothing is written with `preview`. `id` of the answer is for `POST
-        /label-merges/{id}/undo/`.
+        """Give the ROIs of a label another label and remove it. With `preview`, nothing is changed.
+
+        Undo: `POST /label-merges/{id}/undo/` with the returned `id`.
         """
         user = user_of(request)
         source = selectors.label_get(user, uuid.UUID(pk))
@@ -281,7 +288,7 @@ class LabelOrderApi(ApiView):
         summary="Order labels",
     )
     def post(self, request: Request) -> Response:
-        """All labels of the lab that are not retired, first to last."""
+        """Set the order of all labels of the lab that are not retired."""
         body = LabelOrderSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
@@ -304,9 +311,9 @@ class LabelMergeUndoApi(ApiView):
         summary="Undo a merge of labels",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """The label has its key and the labels below it again, unless they were used or moved.
+        """Restore the label with its key and its sublabels, unless these were reused or moved.
 
-        ROIs that somebody changed since keep the label they have.
+        ROIs that were changed after the merge keep their present label.
         """
         merge = selectors.label_merge_get(user_of(request), id)
         undone = label_merge_undo(merge=merge, user=user_of(request))
@@ -328,7 +335,7 @@ class LabelVersionApi(ApiViewSet[LabelSetVersion]):
         summary="List published versions of labels",
     )
     def list(self, request: Request) -> Response:
-        """Newest first."""
+        """Published versions, newest first."""
         query = LabelVersionQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         versions = selectors.label_versions(
@@ -341,10 +348,10 @@ class LabelVersionApi(ApiViewSet[LabelSetVersion]):
     @extend_schema(
         request=LabelVersionSerializer,
         responses={201: LabelVersionSerializer},
-        summary="Publish the labels as they are",
+        summary="Publish the present labels",
     )
     def create(self, request: Request) -> Response:
-        """409 if nothing changed since the last version."""
+        """Publish the present labels as a version. 409 if nothing changed since the last one."""
         body = LabelVersionSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data

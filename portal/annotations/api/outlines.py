@@ -58,9 +58,9 @@ class CanvasOutlineApi(ApiView):
         summary="Propose an outline around a point",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Nothing is written; what fits is sent to `/rois/`.
+        """Propose outlines of the tissue around a point. Nothing is saved; `POST /rois/` saves one.
 
-        400 `no-tissue` for a point on glass, `no-outline` if there is none around it.
+        400 `no-tissue` if the point is on glass, `no-outline` if no outline is found around it.
         """
         user = user_of(request)
         canvas = canvas_get(user=user, canvas_id=id)

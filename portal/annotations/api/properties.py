@@ -111,7 +111,7 @@ class PropertyTypesApi(ApiView):
         summary="The properties of a lab",
     )
     def get(self, request: Request) -> Response:
-        """Values of all other keys are free."""
+        """List the property types. Keys without a type may have any value."""
         user = user_of(request)
         query = PropertyTypesQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
@@ -131,9 +131,9 @@ class PropertyTypesApi(ApiView):
         summary="Set the properties of a lab",
     )
     def put(self, request: Request) -> Response:
-        """All of them. What ROIs have stays; a new value has to be of the type.
+        """Replace all property types. Existing values of ROIs stay; new values must match the type.
 
-        Needs If-Match, or the `mark` that was read.
+        Requires If-Match, or the `mark` of the types that were read.
         """
         body = PropertyTypesInputSerializer(data=request.data)
         body.is_valid(raise_exception=True)

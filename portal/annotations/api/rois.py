@@ -146,12 +146,14 @@ class RoiApi(VersionedApi[Roi]):
             200: OpenApiResponse(RoiSerializer, "This ROI was already there"),
         },
         parameters=[ETAG_HEADER],
-        summary="Draw an ROI",
+        summary="Create an ROI",
     )
     def create(self, request: Request) -> Response:
-        """The outline is checked, repaired and clipped to the canvas; ``notes`` says what was done.
+        """Create an ROI.
 
-        A client that chooses ``id`` itself can repeat a save whose answer was lost.
+        The outline is checked, repaired and clipped to the canvas; ``notes`` lists the corrections.
+
+        A client that chooses ``id`` can repeat a request whose response was lost.
         """
         body = RoiCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -177,7 +179,7 @@ class RoiApi(VersionedApi[Roi]):
 
     @extend_schema(responses=RoiSerializer, parameters=[ETAG_HEADER], summary="One ROI")
     def retrieve(self, request: Request, pk: str) -> Response:
-        """The present version; of a deleted ROI the last one, with ``deleted_at``."""
+        """Return the present version; of a deleted ROI the last one, with ``deleted_at``."""
         return self.answer(self.find(uuid.UUID(pk)))
 
     @extend_schema(
@@ -187,7 +189,7 @@ class RoiApi(VersionedApi[Roi]):
         summary="Change an ROI",
     )
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Makes a new version. A new outline or label takes an earlier review back."""
+        """Save a new version. A new outline or label resets the review state."""
         roi = self.find(uuid.UUID(pk))
         version = version_expected(request)
         body = RoiPatchSerializer(data=request.data)
@@ -204,7 +206,7 @@ class RoiApi(VersionedApi[Roi]):
         summary="Delete an ROI",
     )
     def destroy(self, request: Request, pk: str) -> Response:
-        """Deletion is a version too: ``restore`` undoes it."""
+        """Delete an ROI by a new version, which ``restore`` undoes."""
         roi = self.find(uuid.UUID(pk))
         version = version_expected(request)
         with self.current_if_stale(roi):
@@ -215,13 +217,13 @@ class RoiApi(VersionedApi[Roi]):
         request=RoiRestoreSerializer,
         responses={200: RoiSerializer, 412: STALE},
         parameters=[IF_MATCH_OPTIONAL, ETAG_HEADER],
-        summary="Undo a deletion, or bring a version back",
+        summary="Restore a deleted ROI or a version",
     )
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, pk: str) -> Response:
-        """Creates a new version.
+        """Restore a version as a new one.
 
-        Without a body a deleted ROI comes back as it was, and a live one stays.
+        Without a body, a deleted ROI is restored as it was, and a live one is not changed.
         """
         roi = self.find(uuid.UUID(pk))
         body = RoiRestoreSerializer(data=request.data or {})
@@ -235,11 +237,11 @@ class RoiApi(VersionedApi[Roi]):
         return self.answer(saved.roi, notes=saved.notes)
 
     @extend_schema(
-        responses=RoiRevisionSerializer(many=True), summary="Every version an ROI ever had"
+        responses=RoiRevisionSerializer(many=True), summary="List the versions of an ROI"
     )
     @action(detail=True, methods=["get"], pagination_class=Paging)
     def revisions(self, request: Request, pk: str) -> Response:
-        """First to last, with author and time."""
+        """Versions from first to last, with author and time."""
         roi = self.find(uuid.UUID(pk))
         rows: QuerySet[Any] = roi_revisions(roi)
         page = self.paginate_queryset(rows)

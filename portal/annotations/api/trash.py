@@ -27,10 +27,13 @@ class RoiPurgeApi(ApiView):
         request=None,
         responses={204: None},
         parameters=[OpenApiParameter("roi_id", uuid.UUID, OpenApiParameter.PATH)],
-        summary="Delete a deleted ROI for good",
+        summary="Delete an ROI from the trash for good",
     )
     def post(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """With its history, vectors and follow-ups; managers only. 404 while it is not deleted."""
+        """Remove a deleted ROI with its history, vectors and follow-ups.
+
+        Managers only; 404 if it is not deleted.
+        """
         user = user_of(request)
         ROI_PURGER.purge(roi_in_trash(user, roi_id), user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -46,10 +49,10 @@ class VideoEventPurgeApi(ApiView):
         request=None,
         responses={204: None},
         parameters=[OpenApiParameter("event_id", uuid.UUID, OpenApiParameter.PATH)],
-        summary="Delete a deleted event for good",
+        summary="Delete an event from the trash for good",
     )
     def post(self, request: Request, event_id: uuid.UUID) -> Response:
-        """With its history; managers only. 404 while it is not deleted."""
+        """Remove a deleted event with its history. Managers only; 404 if it is not deleted."""
         user = user_of(request)
         VIDEO_EVENT_PURGER.purge(video_event_in_trash(user, event_id), user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -155,7 +155,7 @@ class VideoEventApi(VersionedApi[VideoEvent]):
         summary="List events of videos",
     )
     def list(self, request: Request) -> Response:
-        """Live events of a canvas, or of all, by their first frame."""
+        """List live events, of a canvas or of all, by first frame."""
         query = VideoEventQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         data = query.validated_data
@@ -194,7 +194,10 @@ class VideoEventApi(VersionedApi[VideoEvent]):
         summary="Add an event to a video",
     )
     def create(self, request: Request) -> Response:
-        """A client that chooses ``id`` itself can repeat a save whose answer was lost."""
+        """Create an event.
+
+        A client that chooses ``id`` can repeat a request whose response was lost.
+        """
         body = VideoEventCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = dict(body.validated_data)
@@ -209,7 +212,7 @@ class VideoEventApi(VersionedApi[VideoEvent]):
 
     @extend_schema(responses=VideoEventSerializer, parameters=[ETAG_HEADER], summary="One event")
     def retrieve(self, request: Request, pk: str) -> Response:
-        """The present version; of a deleted event the last one, with ``deleted_at``."""
+        """Return the present version; of a deleted event the last one, with ``deleted_at``."""
         return self.answer(self.find(uuid.UUID(pk)))
 
     @extend_schema(
@@ -219,7 +222,7 @@ class VideoEventApi(VersionedApi[VideoEvent]):
         summary="Change an event",
     )
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Makes a new version."""
+        """Save a new version of the event."""
         event = self.find(uuid.UUID(pk))
         version = version_expected(request)
         body = VideoEventPatchSerializer(data=request.data)
@@ -236,7 +239,7 @@ class VideoEventApi(VersionedApi[VideoEvent]):
         summary="Delete an event",
     )
     def destroy(self, request: Request, pk: str) -> Response:
-        """Deletion is a version too: ``restore`` undoes it."""
+        """Delete an event by a new version, which ``restore`` undoes."""
         event = self.find(uuid.UUID(pk))
         version = version_expected(request)
         with self.current_if_stale(event):
@@ -251,7 +254,7 @@ class VideoEventApi(VersionedApi[VideoEvent]):
     )
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, pk: str) -> Response:
-        """Creates a new version; a live event stays as it is."""
+        """Restore a deleted event as a new version; a live event is not changed."""
         event = self.find(uuid.UUID(pk))
         version = version_expected_or_none(request)
         with self.current_if_stale(event):
@@ -260,11 +263,11 @@ class VideoEventApi(VersionedApi[VideoEvent]):
 
     @extend_schema(
         responses=VideoEventRevisionSerializer(many=True),
-        summary="Every version an event ever had",
+        summary="List the versions of an event",
     )
     @action(detail=True, methods=["get"])
     def revisions(self, request: Request, pk: str) -> Response:
-        """First to last, with author and time."""
+        """Versions from first to last, with author and time."""
         event = self.find(uuid.UUID(pk))
         page: Any = self.paginate_queryset(video_event_revisions(event))  # type: ignore[arg-type]
         return self.get_paginated_response(VideoEventRevisionSerializer(page, many=True).data)

@@ -38,7 +38,10 @@ class CasesTagApi(ApiView):
         summary="Tag many cases",
     )
     def post(self, request: Request) -> Response:
-        """Add and remove tags in one transaction; each case takes the role of annotator."""
+        """Add and remove tags in one transaction.
+
+        Requires the role of annotator in the lab of each case.
+        """
         return _changed(request, CasesTagSerializer(data=request.data), cases_tag)
 
 
@@ -77,7 +80,10 @@ class CasesShareApi(ApiView):
         summary="Offer many cases to another lab",
     )
     def post(self, request: Request) -> Response:
-        """In one transaction; each case takes the role of manager. Accepted one by one."""
+        """Offer the cases in one transaction.
+
+        Requires the role of manager in the lab of each case. The other lab accepts them one by one.
+        """
         return _changed(request, CasesShareSerializer(data=request.data), shares_offer)
 
 

@@ -77,9 +77,10 @@ class CanvasViewSet(ApiViewSet[Canvas]):
 
     @extend_schema(request=CanvasChangeSerializer, responses=CanvasSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Set the modality, the range in which pixels are shown, or a pixel size the file lacks.
+        """Set the modality, the displayed range of values, or a pixel size that the file lacks;
+        null resets them.
 
-        409 if the file names its pixel size, or if its pixels have 8 bits. Null takes back.
+        409 if the file states its pixel size, or if its pixels have 8 bits.
         """
         canvas = self.get_object()
         body = CanvasChangeSerializer(data=request.data)
@@ -99,26 +100,29 @@ class CanvasViewSet(ApiViewSet[Canvas]):
 
     @extend_schema(responses=JPEG)
     def tile(self, request: Request, pk: uuid.UUID, z: int, x: int, y: int) -> HttpResponse:
-        """A tile; z 0 is the coarsest level. Cached for good: its address names its content."""
+        """A tile; z 0 is the coarsest level.
+
+        The address contains the version, so it may be cached without limit.
+        """
         plane = plane_of(self.get_object())
         data = tile_read(plane, z, x, y)
         return bytes_response(_http(request), data, etag=tile_etag(plane, z, x, y))
 
     @extend_schema(responses=JPEG)
     def thumbnail(self, request: Request, pk: uuid.UUID) -> HttpResponse:
-        """A small picture of the whole canvas; of a video, its poster."""
+        """A thumbnail of the whole canvas; of a video, its poster."""
         return thumbnail_response(_http(request), self.get_object())
 
     @extend_schema(responses=JPEG)
     def frame(self, request: Request, pk: uuid.UUID, pts: int) -> HttpResponse:
-        """The frame of a video with exactly this PTS; 404 names the nearest there are."""
+        """The frame of a video with exactly this PTS; 404 names the nearest frames."""
         canvas = self.get_object()
         data = frame_jpeg(canvas, canvas_video(canvas), pts)
         return bytes_response(_http(request), data, etag=frame_etag(canvas, pts))
 
     @extend_schema(responses=JPEG)
     def filmstrip(self, request: Request, pk: uuid.UUID) -> HttpResponse:
-        """Small pictures of a video side by side, from its first frame to its last."""
+        """Thumbnails of frames of a video side by side, from first to last."""
         canvas = self.get_object()
         data = filmstrip_jpeg(canvas, canvas_video(canvas))
         return bytes_response(_http(request), data, etag=f'"s-{frame_etag(canvas, 0)[1:]}')

@@ -50,12 +50,12 @@ class CaseViewSet(ApiViewSet[Case]):
         return case_list(user=user_of(self.request), with_shared=not is_list)
 
     def list(self, request: Request) -> Response:
-        """Search (``q``), filter, sort (``ordering``), page."""
+        """List cases: search (``q``), filters, order (``ordering``), pages."""
         rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(self.get_serializer(rows, many=True).data)
 
     def retrieve(self, request: Request, pk: str) -> Response:
-        """A case; for another lab's, ``shared_until`` says how long it may be read."""
+        """A case. For a case of another lab, ``shared_until`` is the end of the share."""
         case = self.get_object()
         share = share_seen(user_of(request), case)
         context = {**self.get_serializer_context(), "share": share}
@@ -63,7 +63,7 @@ class CaseViewSet(ApiViewSet[Case]):
 
     @extend_schema(parameters=[ETAG_MADE], responses={201: CaseSerializer})
     def create(self, request: Request) -> Response:
-        """Create a case in ``lab``. 409 if the lab has one of that accession number."""
+        """Create a case in ``lab``. 409 if the lab has a case with this accession number."""
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         values = dict(sent.validated_data)
@@ -95,6 +95,8 @@ class CaseViewSet(ApiViewSet[Case]):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Into the trash, with all that it holds; 409 while something in it is being prepared."""
+        """Move a case with all its contents to the trash; 409 while an item in it is being
+        prepared.
+        """
         case_delete(case=self.get_object(), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -268,11 +268,14 @@ class QuarantineViewSet(mixins.RetrieveModelMixin, HeldFilesViewSet):
 
     @extend_schema(
         responses={(200, "image/jpeg"): OpenApiTypes.BINARY},
-        summary="What was found in its pixels",
+        summary="Show the findings in the pixels of a held file",
     )
     @action(detail=True, methods=["get"])
     def picture(self, request: Request, pk: str) -> HttpResponse:
-        """An overview with the places framed, and each of them enlarged; 404 without any."""
+        """An overview with the findings framed, and each of them enlarged.
+
+        Managers only; 404 without findings.
+        """
         upload = self.get_object()
         evidence: Evidence | None = getattr(upload, "evidence", None)
         if evidence is None:
@@ -282,11 +285,14 @@ class QuarantineViewSet(mixins.RetrieveModelMixin, HeldFilesViewSet):
     @extend_schema(
         parameters=[FrameParamsSerializer],
         responses={(200, "image/jpeg"): OpenApiTypes.BINARY},
-        summary="The picture, or a frame of the video, to draw boxes on",
+        summary="Show an image or a frame of a held file",
     )
     @action(detail=True, methods=["get"])
     def frame(self, request: Request, pk: str) -> HttpResponse:
-        """At most 1,600 px wide or high. 404 without such an image, 409 if it cannot be opened."""
+        """The image, or a frame of the video, at most 1,600 px wide or high.
+
+        Managers only. 404 without such an image, 409 if it cannot be opened.
+        """
         upload, params = self.get_object(), FrameParamsSerializer(data=request.query_params)
         params.is_valid(raise_exception=True)
         image, at = params.validated_data.get("image", ""), params.validated_data["at"]
@@ -301,9 +307,9 @@ class QuarantineViewSet(mixins.RetrieveModelMixin, HeldFilesViewSet):
     @extend_schema(request=RedactSerializer, responses=_ACCEPTED)
     @action(detail=True, methods=["post"])
     def redact(self, request: Request, pk: str) -> Response:
-        """Make places black for good, and take the file in if it then passes the gate.
+        """Blacken boxes for good and ingest the file if it then passes the checks. Managers only.
 
-        A still, slide or video is written again: the pixels below the boxes are in no level and no
+        A still, slide or video is rewritten: the pixels below the boxes are in no level and no
         frame of the new file, which has no label, no metadata and no sound. The original is deleted
         for good, unless `keeps_originals` of the lab's rules is set.
         """
@@ -317,14 +323,14 @@ class QuarantineViewSet(mixins.RetrieveModelMixin, HeldFilesViewSet):
     @extend_schema(request=None, responses=_ACCEPTED)
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str) -> Response:
-        """Prepare it again."""
+        """Repeat the preparation of the file. Managers only."""
         received = quarantine_retry(upload=self.get_object(), user=user_of(request))
         return _answered(request, received)
 
     @extend_schema(request=ReleaseSerializer, responses=_ACCEPTED)
     @action(detail=True, methods=["post"])
     def release(self, request: Request, pk: str) -> Response:
-        """Let it pass, with a reason. 409 if it cannot be opened at all."""
+        """Release the file with a reason. Managers only; 409 if it cannot be opened."""
         upload, body = self.get_object(), ReleaseSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         received = quarantine_release(
@@ -334,7 +340,7 @@ class QuarantineViewSet(mixins.RetrieveModelMixin, HeldFilesViewSet):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Delete the file for good."""
+        """Delete the file for good. Managers only."""
         quarantine_delete(upload=self.get_object(), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -352,7 +358,7 @@ class OriginalViewSet(HeldFilesViewSet):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Delete it for good."""
+        """Delete the original for good. Managers only."""
         original_delete(upload=self.get_object(), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -362,7 +368,7 @@ class OriginalViewSet(HeldFilesViewSet):
     )
     @action(detail=True, methods=["get"])
     def file(self, request: Request, pk: str) -> HttpResponseBase:
-        """The bytes as they arrived; byte ranges are answered."""
+        """Download the file as it was uploaded; supports byte ranges. Managers only."""
         upload = self.get_object()
         response = range_response(
             request,

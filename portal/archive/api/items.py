@@ -104,7 +104,7 @@ class ItemViewSet(
         return self.action != "list" or "case" in self.request.query_params
 
     def create(self, request: Request) -> Response:
-        """Receive a file. 202 with the job that prepares it; 200 where the case has it already."""
+        """Receive a file; 202 with the job that prepares it, 200 if the case has the file."""
         user, http = user_of(request), request._request
         cases: list[Case] = []
 
@@ -145,12 +145,12 @@ class ItemViewSet(
 
     @extend_schema(request={"application/json": ItemNameSerializer})
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Change the title, here and wherever else it is shown."""
+        """Change the title on all pages."""
         return self._change(request, ItemNameSerializer)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Into the trash, with its regions and mosaics; 409 while it is being prepared."""
+        """Move to the trash, with ROIs and mosaics; 409 while it is being prepared."""
         item_delete(item=self.get_object(), user=user_of(request))
         return Response(status=http_status.HTTP_204_NO_CONTENT)
 
@@ -199,7 +199,7 @@ class SlideViewSet(ItemViewSet):
 
     @extend_schema(request={"application/json": SlideChangesSerializer})
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Change the title, here and wherever else it is shown, or the stain."""
+        """Change the title on all pages, or the stain."""
         return self._change(request, SlideChangesSerializer)
 
 
@@ -309,7 +309,7 @@ class VideoViewSet(ItemViewSet):
     )
     @clip.mapping.post
     def clip_order(self, request: Request, pk: str) -> Response:
-        """Order a clip; download it when the job has succeeded."""
+        """Submit the job that makes a clip; download it when the job has succeeded."""
         span = ClipSpanSerializer(data=request.data)
         span.is_valid(raise_exception=True)
         job = clip_request(video=self.get_object(), user=user_of(request), **span.validated_data)

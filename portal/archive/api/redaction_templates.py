@@ -107,7 +107,7 @@ class RedactionTemplateViewSet(mixins.ListModelMixin, ApiViewSet[RedactionTempla
         summary="Save a redaction template",
     )
     def create(self, request: Request) -> Response:
-        """Save boxes for the scope of a file, replacing its template; nothing is redacted yet."""
+        """Save boxes for the scope of a file, replacing its template. Nothing is redacted."""
         body = RedactionTemplateInputSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         user, data = user_of(request), body.validated_data
@@ -121,7 +121,7 @@ class RedactionTemplateViewSet(mixins.ListModelMixin, ApiViewSet[RedactionTempla
 
     @extend_schema(responses={204: None}, summary="Delete a redaction template")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Delete a template; redacted files stay as they are."""
+        """Delete a template; redacted files are not changed."""
         redaction_template_delete(template=self.get_object(), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -132,9 +132,9 @@ class RedactionTemplateViewSet(mixins.ListModelMixin, ApiViewSet[RedactionTempla
     )
     @action(detail=True, methods=["post"])
     def apply(self, request: Request, pk: str) -> Response:
-        """Submit a job for each file, at most 200 in a call; 409 if no file is held.
+        """Submit a job for each file, at most 200 in a request; 409 if no file is held.
 
-        Files with boxes of their own are skipped. A file in which text is still found goes back to
+        Files with boxes of their own are skipped. A file in which text is still found returns to
         the quarantine.
         """
         received = redaction_template_apply(template=self.get_object(), user=user_of(request))

@@ -76,7 +76,10 @@ class CaseSharesApi(ApiView, GenericAPIView[CaseShare]):
         summary="List the labs that a case is shared with",
     )
     def get(self, request: Request, case_id: uuid.UUID) -> Response:
-        """All shares, ended ones too; of another lab's case, those with one's own labs."""
+        """All shares of the case, ended ones too.
+
+        For a case of another lab, only shares with the user's labs.
+        """
         user = user_of(request)
         shares = shares_of_case(user, case_get(user=user, case_id=case_id))
         page = self.paginate_queryset(shares)
@@ -89,7 +92,10 @@ class CaseSharesApi(ApiView, GenericAPIView[CaseShare]):
         summary="Offer a case to another lab",
     )
     def post(self, request: Request, case_id: uuid.UUID) -> Response:
-        """To be read once a manager there has accepted. Managers only."""
+        """Offer a case.
+
+        The other lab can read it after one of its managers has accepted. Managers only.
+        """
         user = user_of(request)
         case = case_get(user=user, case_id=case_id)
         sent = ShareOfferSerializer(data=request.data)
@@ -119,7 +125,7 @@ class ShareViewSet(mixins.ListModelMixin, ApiViewSet[CaseShare]):
     @extend_schema(request=None, responses=ShareSerializer, summary="Accept a shared case")
     @action(detail=True, methods=["post"])
     def accept(self, request: Request, pk: str) -> Response:
-        """The members of one's lab may read it from now on. Its managers only."""
+        """Accept an offered case for the members of the lab. Managers of the receiving lab only."""
         user = user_of(request)
         share = share_accept(share=share_get(user, uuid.UUID(pk)), user=user)
         return Response(ShareSerializer(share).data)
@@ -127,7 +133,7 @@ class ShareViewSet(mixins.ListModelMixin, ApiViewSet[CaseShare]):
     @extend_schema(request=None, responses=ShareSerializer, summary="End the sharing of a case")
     @action(detail=True, methods=["post"])
     def end(self, request: Request, pk: str) -> Response:
-        """Take back, decline or give up, at once. Managers of either lab."""
+        """End, decline or withdraw a share at once. Managers of either lab only."""
         user = user_of(request)
         share = share_end(share=share_get(user, uuid.UUID(pk)), user=user)
         return Response(ShareSerializer(share).data)

@@ -40,7 +40,7 @@ class TrashViewSet(ApiViewSet[TrashEntry]):
         return trash_list(user_of(self.request))
 
     def list(self, request: Request) -> Response:
-        """Cases, slides, videos and mosaics in the trash, the newest first."""
+        """List cases, slides, videos and mosaics in the trash, newest first."""
         page = self.paginate_queryset(self.get_queryset()) or []
         rows = self.get_serializer(trash_rows(page), many=True)
         return self.get_paginated_response(rows.data)
@@ -48,14 +48,14 @@ class TrashViewSet(ApiViewSet[TrashEntry]):
     @extend_schema(request=None, responses={204: None})
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, pk: str) -> Response:
-        """Restore an entry with everything that was deleted with it; 409 if it is impossible."""
+        """Restore an entry with everything that was deleted with it; 409 if this is impossible."""
         user = user_of(request)
         trash_restore(entry=trash_get(user, uuid.UUID(pk)), user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Delete for good; managers only."""
+        """Delete an entry for good. Managers only."""
         user = user_of(request)
         trash_purge(entry=trash_get(user, uuid.UUID(pk)), user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -181,7 +181,7 @@ class UploadViewSet(ApiViewSet[Any]):
 
     @extend_schema(exclude=True)
     def discover(self, request: Request, pk: uuid.UUID | None = None) -> Response:
-        """The version and extensions that are supported (OPTIONS)."""
+        """Supported version and extensions of tus (OPTIONS)."""
         response = Response(status=http_status.HTTP_204_NO_CONTENT)
         response["Tus-Version"] = VERSION
         response["Tus-Extension"] = EXTENSIONS
@@ -190,7 +190,7 @@ class UploadViewSet(ApiViewSet[Any]):
         return response
 
     def list(self, request: Request) -> Response:
-        """Transfers, newest first."""
+        """List uploads, newest first."""
         rows = self.paginate_queryset(self.get_queryset())
         uploads = uploads_seen(rows or [])
         return self.get_paginated_response(UploadSerializer(uploads, many=True).data)
@@ -217,7 +217,10 @@ class UploadViewSet(ApiViewSet[Any]):
         responses={201: OpenApiResponse(description="Send the pieces to `Location`")},
     )
     def create(self, request: Request) -> Response:
-        """Announce a file. Where the lab has its `sha256` already, nothing needs to be sent."""
+        """Create an upload.
+
+        If the lab already has a file of this `sha256`, nothing needs to be sent.
+        """
         http = request._request
         _require_version(http)
         metadata = metadata_of(http.headers.get("Upload-Metadata", ""))
@@ -274,7 +277,7 @@ class UploadViewSet(ApiViewSet[Any]):
         },
     )
     def append(self, request: Request, pk: uuid.UUID) -> Response:
-        """Send a piece. With the last one the file is checked, by a job."""
+        """Append bytes at an offset. After the last ones a job checks the file."""
         http, upload = request._request, self._upload(pk)
         require_send(user_of(request), upload)
         _require_version(http)
@@ -290,7 +293,7 @@ class UploadViewSet(ApiViewSet[Any]):
 
     @extend_schema(parameters=_tus(), responses={204: None})
     def destroy(self, request: Request, pk: uuid.UUID) -> Response:
-        """Give a transfer up. 409 once the file has arrived."""
+        """Cancel an upload. 409 after the file has been received."""
         upload = self._upload(pk)
         _require_version(request._request)
         upload_discard(upload=upload, user=user_of(request))

@@ -123,7 +123,7 @@ class VocabularyViewSet(ApiViewSet[VocabularyTerm]):
         summary="List the terms of a vocabulary",
     )
     def list(self, request: Request) -> Response:
-        """Terms of the labs one is a member of, by field and name."""
+        """List the terms of the user's labs, by field and name."""
         rows = self.paginate_queryset(_found(request)) or []
         return self.get_paginated_response(VocabularyTermSerializer(rows, many=True).data)
 
@@ -135,10 +135,11 @@ class VocabularyViewSet(ApiViewSet[VocabularyTerm]):
     )
     @action(detail=False, methods=["post"], url_path="import", parser_classes=[CsvParser])
     def load(self, request: Request) -> Response:
-        """A CSV file with the columns `field`, `term` and `code`, in UTF-8, as the body.
+        """Import a CSV file, sent as the body, with the columns `field`, `term` and `code`, in
+        UTF-8.
 
-        All of it or nothing: 400 names the row and the column that is not valid. A term that is
-        there gets the code of the file; terms that the file lacks stay.
+        The import is all or nothing: 400 names the row and column that are not valid. Existing
+        terms get the code of the file; terms that the file lacks stay.
         """
         query = VocabularyImportQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
@@ -158,7 +159,7 @@ class VocabularyViewSet(ApiViewSet[VocabularyTerm]):
     )
     @action(detail=False, methods=["get"])
     def file(self, request: Request) -> HttpResponse:
-        """The terms as a file that can be imported."""
+        """Download the terms as a file that can be imported."""
         return HttpResponse(
             vocabulary_csv(_found(request)),
             content_type="text/csv; charset=utf-8",
@@ -184,7 +185,7 @@ class VocabularyViewSet(ApiViewSet[VocabularyTerm]):
 
     @extend_schema(responses={204: None}, summary="Delete a term")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Delete one term. Cases keep their words."""
+        """Delete a term. Cases keep their words."""
         user = user_of(request)
         term = vocabulary_term_get(user=user, term_id=uuid.UUID(pk))
         vocabulary_delete(lab=term.lab, user=user, ids=[term.pk])

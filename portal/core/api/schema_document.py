@@ -136,7 +136,7 @@ class SchemaView(APIView):
     )
 
     def get(self, request: Request) -> HttpResponse:
-        """The document, compressed where the client takes gzip; 304 where it has it."""
+        """The OpenAPI document, gzip if the client accepts it; 304 if its copy is current."""
         renderer: Any = request.accepted_renderer
         document = schema_cache.document(renderer.format)
         is_compressed = accepts_gzip(request._request)

@@ -132,7 +132,10 @@ class ErasureViewSet(mixins.ListModelMixin, ApiViewSet[Erasure]):
         summary="Erase a case, or a patient",
     )
     def create(self, request: Request) -> Response:
-        """Erase for good, or preview it without ``typed``. Managers only."""
+        """Erase a case or a patient for good; without ``typed``, preview the erasure.
+
+        Managers only.
+        """
         serializer = ErasureOrderSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data, user = serializer.validated_data, user_of(request)

@@ -78,7 +78,7 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
         },
     )
     def create(self, request: Request) -> Response:
-        """Draw the map again. `409` `nothing-embedded`: no region is embedded yet."""
+        """Submit the job that computes the map; `409` `nothing-embedded` without vectors."""
         user = user_of(request)
         serializer = MapCreateSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -89,14 +89,14 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
 
     @extend_schema(responses=MapDetailSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:
-        """A map, how many regions of it you may see, and how many are newer."""
+        """A map, with the number of its regions that the user may see and of newer ones."""
         user = user_of(request)
         return Response(map_represent(map_counts(user, self.get_object())))
 
     @extend_schema(operation_id="map_points", responses=MapPointsSerializer)
     @action(detail=True, methods=["get"])
     def points(self, request: Request, pk: str) -> Response:
-        """All points, with their present labels, cases and review states."""
+        """All points with their present labels, cases and review states."""
         user = user_of(request)
         visible = map_visible(user, self.get_object())
         points = points_represent(map_points(visible))
@@ -109,7 +109,7 @@ class MapViewSet(mixins.ListModelMixin, ApiViewSet[RegionMap]):
     )
     @action(detail=True, methods=["get"], url_path="near-duplicates")
     def near_duplicates(self, request: Request, pk: str) -> Response:
-        """Pairs of regions closer than any two unrelated ones of the lab usually are."""
+        """Pairs of regions closer than unrelated regions of the lab usually are."""
         serializer = DuplicatesParamsSerializer(data=request.query_params)
         serializer.is_valid(raise_exception=True)
         user, data = user_of(request), serializer.validated_data
@@ -155,7 +155,10 @@ class UnannotatedApi(ApiView):
         summary="List images without a region, and slides with tissue unlike all regions",
     )
     def get(self, request: Request) -> Response:
-        """Sampled slides come first, ordered by the share of unknown tissue."""
+        """List canvases without ROIs.
+
+        Sampled slides come first, ordered by the share of unknown tissue.
+        """
         serializer = UnannotatedParamsSerializer(data=request.query_params)
         serializer.is_valid(raise_exception=True)
         user, data = user_of(request), serializer.validated_data
@@ -186,7 +189,9 @@ class TissueSampleApi(ApiView):
         summary="Sample the tissue of a slide",
     )
     def post(self, request: Request, canvas_id: uuid.UUID) -> Response:
-        """`204` if you have sampled it already."""
+        """Submit the job that samples the tissue of a slide; `204` if the user has sampled it
+        already.
+        """
         user = user_of(request)
         canvas = canvas_get(user=user, canvas_id=canvas_id)
         job = tissue_sample_submit(canvas=canvas, user=user)
@@ -210,7 +215,9 @@ class LabelConfirmationApi(ApiView):
         summary="Confirm the label of a region",
     )
     def put(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """Confirm that the present label is right. A new label makes the region eligible again."""
+        """Confirm that the present label is right; a later change of the label ends the
+        confirmation.
+        """
         user = user_of(request)
         label_confirm(roi=_roi(request, roi_id), user=user)
         return Response(status=204)
@@ -222,7 +229,7 @@ class LabelConfirmationApi(ApiView):
         summary="Withdraw the confirmation of a region's label",
     )
     def delete(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """Has no effect without a confirmation."""
+        """Withdraw a confirmation; no effect if there is none."""
         label_confirmation_clear(roi=_roi(request, roi_id), user=user_of(request))
         return Response(status=204)
 

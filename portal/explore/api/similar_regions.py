@@ -48,7 +48,10 @@ class SimilarRegionsApi(ApiView):
         summary="Find similar regions of the slide that are not drawn on",
     )
     def get(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """Creates no ROIs. 400 `no-slide`: a video or a mosaic; 409: nothing to search with."""
+        """Regions of the slide without ROIs that resemble the ROI; no ROI is created.
+
+        400 `no-slide` for a video or a mosaic; 409 if the ROI has no vector.
+        """
         user = user_of(request)
         roi = roi_get(user, roi_id, with_shared=False)
         serializer = SimilarRegionsParamsSerializer(data=request.query_params)

@@ -61,7 +61,7 @@ class EventsApi(ApiView):
 
     @extend_schema(
         operation_id="events",
-        summary="What happened, as server-sent events",
+        summary="Stream events as server-sent events",
         parameters=[
             EventsQuerySerializer,
             OpenApiParameter(
@@ -74,10 +74,11 @@ class EventsApi(ApiView):
         responses={(200, MEDIA_TYPE): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> HttpResponse:
-        """An answer has what came since `Last-Event-ID` and ends: clients come back by themselves.
+        """Stream the events after `Last-Event-ID` and close the response; clients reconnect by
+        themselves.
 
-        Without an id it begins now. `retry` says when to come back, the last `id` where to
-        continue.
+        Without an id, the stream starts with the next event. `retry` is the delay before
+        reconnecting, the last `id` the place to continue from.
         """
         query = EventsQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)

@@ -40,8 +40,8 @@ class CaseFhirApi(ApiView):
         responses={(200, MEDIA_TYPE): OpenApiTypes.OBJECT},
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """A Bundle of R4 with a DiagnosticReport, an ImagingStudy of up to 500 images, the Endpoint
-        that shows them, and a Patient with a pseudonym where the case has one.
+        """A FHIR R4 Bundle with a DiagnosticReport, an ImagingStudy of up to 500 images, the
+        Endpoint that serves them and, if the case has a pseudonym, a Patient.
         """
         user = user_of(request)
         case, canvases = case_canvases(user=user, case_id=id)

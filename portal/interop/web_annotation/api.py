@@ -42,7 +42,9 @@ class CanvasAnnotationsApi(StandardApi):
         responses=LINKED,
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """An AnnotationPage of up to 1,000 ROIs, oldest first; `next` leads on."""
+        """An AnnotationPage of up to 1,000 ROIs, oldest first; `next` is the address of the
+        following page.
+        """
         params = PageQuerySerializer(data=request.query_params)
         params.is_valid(raise_exception=True)
         number, user = params.validated_data["page"], user_of(request)

@@ -32,7 +32,7 @@ class MeApi(ApiView):
 
     @extend_schema(operation_id="me", responses=MeSerializer, tags=["me"])
     def get(self, request: Request) -> Response:
-        """The person behind the session or token, with their labs and roles."""
+        """The user of the session or token, with labs and roles."""
         body = MeSerializer(
             {
                 "user": user_of(request),
@@ -62,7 +62,7 @@ class ApiTokenViewSet(
 
     @extend_schema(request=ApiTokenCreateSerializer, responses={201: NewApiTokenSerializer})
     def create(self, request: Request) -> Response:
-        """Create a token. The secret is in this response only."""
+        """Create a token. Only this response contains the secret."""
         wanted = ApiTokenCreateSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         token, secret = services.token_create(
@@ -78,6 +78,6 @@ class ApiTokenViewSet(
 
     @extend_schema(responses={204: OpenApiResponse(description="The token no longer works")})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Revoke a token. The row stays, with the time it was revoked."""
+        """Revoke a token; it stays listed with the time of revocation."""
         services.token_revoke(self.get_object())
         return Response(status=status.HTTP_204_NO_CONTENT)

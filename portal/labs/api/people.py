@@ -107,7 +107,7 @@ class MemberViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
 
     @extend_schema(summary="Change a role")
     def partial_update(self, request: Request, pk: str) -> Response:
-        """409 if the lab would be left without a manager."""
+        """Change the role of a member. 409 if the lab would be left without a manager."""
         membership = self.get_object()
         sent = self.get_serializer(membership, data=request.data)
         sent.is_valid(raise_exception=True)
@@ -115,9 +115,9 @@ class MemberViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         changed = member_set_role(membership, role=role, by=user_of(request))
         return Response(self.get_serializer(changed).data)
 
-    @extend_schema(responses={204: None}, summary="End a membership")
+    @extend_schema(responses={204: None}, summary="Remove a member")
     def destroy(self, request: Request, pk: str) -> Response:
-        """The account and its work stay, its tokens end; 409 for the last manager."""
+        """Remove a member and revoke their tokens; their work stays. 409 for the last manager."""
         member_remove(self.get_object(), by=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -140,10 +140,10 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
     @extend_schema(
         request=InvitationCreateSerializer,
         responses={201: InvitationSentSerializer},
-        summary="Invite somebody",
+        summary="Invite a person",
     )
     def create(self, request: Request) -> Response:
-        """Sent by mail; if mail is off, the response has the `link` to hand over."""
+        """Send an invitation by mail; if mail is off, the response has the `link` to pass on."""
         sent = InvitationCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         wanted, user = sent.validated_data, user_of(request)
@@ -161,14 +161,14 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
     )
     @action(detail=True, methods=["post"])
     def renew(self, request: Request, pk: str) -> Response:
-        """The old link stops working."""
+        """Send a new link; the previous one is invalid from now on."""
         invitation = selectors.invitation_get(user_of(request), invitation_id=uuid.UUID(pk))
         secret = invitation_renew(invitation, by=user_of(request))
         return _sent(request, invitation, secret, code=status.HTTP_200_OK)
 
     @extend_schema(responses={204: None}, summary="Revoke an invitation")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Its link stops working; 409 if it has already ended."""
+        """Revoke an invitation and its link; 409 if it has already ended."""
         invitation = selectors.invitation_get(user_of(request), invitation_id=uuid.UUID(pk))
         invitation_revoke(invitation, by=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -71,7 +71,7 @@ class ServiceAccountViewSet(mixins.ListModelMixin, ApiViewSet[Membership]):
 
     @extend_schema(summary="A service account")
     def retrieve(self, request: Request, pk: str) -> Response:
-        """With its tokens that are not revoked, without their secrets."""
+        """A service account with its active tokens, without their secrets."""
         service_account = _service_account(request, uuid.UUID(pk))
         return Response(
             ServiceAccountSerializer(self.get_queryset().get(pk=service_account.pk)).data
@@ -83,7 +83,9 @@ class ServiceAccountViewSet(mixins.ListModelMixin, ApiViewSet[Membership]):
         summary="Add a service account",
     )
     def create(self, request: Request) -> Response:
-        """Without a token: `POST /service-accounts/{id}/tokens/` makes one."""
+        """Create a service account without a token; `POST /service-accounts/{id}/tokens/` creates
+        one.
+        """
         sent = ServiceAccountCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         wanted, user = sent.validated_data, user_of(request)
@@ -93,7 +95,7 @@ class ServiceAccountViewSet(mixins.ListModelMixin, ApiViewSet[Membership]):
 
     @extend_schema(responses={204: None}, summary="Remove a service account")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Its tokens are revoked; its work stays."""
+        """Remove a service account and revoke its tokens; its work stays."""
         service_account_remove(_service_account(request, uuid.UUID(pk)), by=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -112,7 +114,7 @@ class ServiceAccountTokensApi(ApiView):
         summary="Create a token for a service account",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Requires a session. The secret is in this response only."""
+        """Create a token. Requires a session; only this response contains the secret."""
         service_account = _service_account(request, id)
         sent = ServiceAccountTokenCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
@@ -134,7 +136,7 @@ class ServiceAccountTokensApi(ApiView):
         summary="Revoke all tokens of a service account",
     )
     def delete(self, request: Request, id: uuid.UUID) -> Response:
-        """Takes effect at once; the service account stays."""
+        """Revoke all tokens of a service account at once."""
         tokens_revoke_of(_service_account(request, id).user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 

@@ -36,12 +36,12 @@ class LabSettingsApi(ApiView, Generic[_Row]):
         raise NotImplementedError
 
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """For members."""
+        """Return the settings. Members of the lab only."""
         lab = lab_named(user_of(request), id)
         return Response(self.shown(self.seen(self.current(lab))))
 
     def put(self, request: Request, id: uuid.UUID) -> Response:
-        """For managers."""
+        """Replace the settings. Managers of the lab only."""
         user = user_of(request)
         lab = lab_named(user, id)
         require_role(user, lab.pk, at_least=Role.MANAGER)

@@ -79,7 +79,10 @@ class FollowupViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewS
         summary="Find a place in another examination of the patient",
     )
     def create(self, request: Request) -> Response:
-        """The same outline and target give the same follow-up."""
+        """Submit the search for the place in the target.
+
+        The same outline and target give the same follow-up.
+        """
         sent = FollowupCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         user = user_of(request)

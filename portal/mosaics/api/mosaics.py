@@ -170,7 +170,10 @@ class MosaicViewSet(
         summary="Build the mosaic of a video",
     )
     def create(self, request: Request) -> Response:
-        """Asking again while it is built returns the same mosaic and job; nothing runs twice."""
+        """Submit the build of a mosaic.
+
+        While it runs, repeating the request returns the same mosaic and job.
+        """
         sent = MosaicCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         user = user_of(request)
@@ -185,7 +188,7 @@ class MosaicViewSet(
 
     @extend_schema(responses={204: None}, summary="Delete a mosaic")
     def destroy(self, request: Request, pk: str) -> Response:
-        """Into the trash, with what is drawn on it; a build is cancelled first."""
+        """Move a mosaic with its ROIs to the trash; a running build is cancelled first."""
         removal.mosaic_delete(mosaic=self._mosaic(), user=user_of(request))
         return Response(status=http_status.HTTP_204_NO_CONTENT)
 
@@ -197,7 +200,7 @@ class MosaicViewSet(
     )
     @action(detail=False, methods=["get"], pagination_class=None)
     def estimate(self, request: Request) -> Response:
-        """Frames of a span, and the time at the rate of this lab's last builds."""
+        """Number of frames of a span, and the time at the rate of the lab's last builds."""
         data = _query_params(EstimateQuerySerializer, request)
         video = video_get(user=user_of(request), video_id=data.pop("video"))
         return Response(
@@ -224,7 +227,7 @@ class MosaicViewSet(
     )
     @action(detail=True, methods=["get"], pagination_class=None)
     def outlines(self, request: Request, pk: str) -> Response:
-        """Columns of index, PTS, reason and outline on the mosaic."""
+        """Columns of index, PTS, reason and outline on the mosaic of all frames."""
         return Response(frame_columns(self._mosaic()))
 
     @extend_schema(
@@ -235,7 +238,7 @@ class MosaicViewSet(
     )
     @action(detail=True, methods=["get"], url_path="frames-at-point", pagination_class=None)
     def frames_at_point(self, request: Request, pk: str) -> Response:
-        """Frames that see the point, by the inverse of their transforms; the sharpest first."""
+        """Frames that show the point, by the inverse of their transforms; the sharpest first."""
         mosaic = self._mosaic()
         visible = frames_at_point(mosaic, **_query_params(PointSerializer, request))
         rows = _of_video(mosaic, FrameAtPointSerializer, visible.frames)
@@ -267,7 +270,7 @@ class MosaicViewSet(
     )
     @action(detail=True, methods=["get"], url_path="roi-frames", pagination_class=None)
     def roi_frames(self, request: Request, pk: str) -> Response:
-        """At most 200, the sharpest that see all of it first."""
+        """Frames that show the ROI, at most 200; the sharpest that show all of it first."""
         mosaic, data = self._mosaic(), _query_params(RoiFramesQuerySerializer, request)
         frames = frames_of_roi(mosaic, roi_get(user_of(request), data["roi"]))
         rows = _of_video(mosaic, RoiInFrameSerializer, frames)
@@ -275,7 +278,7 @@ class MosaicViewSet(
 
     @extend_schema(parameters=[ComponentQuerySerializer], responses=PNG, filters=False)
     def layer(self, request: Request, pk: str, name: str) -> HttpResponseBase:
-        """A layer as 8-bit grey PNG: 0 if nothing was seen, see ``components[].layers``."""
+        """A layer as 8-bit grey PNG; 0 where no frame covers it, see ``components[].layers``."""
         mosaic, data = self._mosaic(), _query_params(ComponentQuerySerializer, request)
         return downloads.layer_response(_http(request), mosaic, name=name, **data)
 
@@ -293,13 +296,13 @@ class MosaicViewSet(
 
     @extend_schema(parameters=[ComponentQuerySerializer], responses=TIFF, filters=False)
     def pyramid(self, request: Request, pk: str) -> HttpResponseBase:
-        """The mosaic as pyramidal TIFF, all pixels; byte ranges are answered."""
+        """The mosaic as pyramidal TIFF in full resolution; supports byte ranges."""
         mosaic, data = self._mosaic(), _query_params(ComponentQuerySerializer, request)
         return downloads.pyramid_response(_http(request), mosaic, **data)
 
     @extend_schema(responses=JSON, filters=False)
     def manifest(self, request: Request, pk: str) -> HttpResponseBase:
-        """Everything the engine knows: frames, transforms, covariances, gaps, figures."""
+        """Complete result of the build: frames, transforms, covariances, gaps, figures."""
         return downloads.manifest_response(_http(request), self._mosaic())
 
     def _mosaic(self) -> Mosaic:

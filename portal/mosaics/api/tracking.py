@@ -50,9 +50,10 @@ class RoiTrackApi(ApiView):
         summary="Follow an ROI over the frames of its video",
     )
     def post(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """Writes key frames up to the next one set by hand, the end, or where it is lost.
+        """Submit the job that tracks the ROI and writes key frames up to the next one set by hand,
+        the end of the span, or the frame in which it is lost.
 
-        The job's `outcome` says where it was lost; it has none where it was not.
+        The job's `outcome` names that frame and is empty if the ROI was not lost.
         """
         user = user_of(request)
         roi = roi_get(user, roi_id, with_shared=False)

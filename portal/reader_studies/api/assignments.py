@@ -73,18 +73,21 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         """Representation of an assignment in answers."""
         return AssignmentSerializer(self.get_object()).data
 
-    @extend_schema(parameters=[AssignmentQuerySerializer], summary="List who is to work on what")
+    @extend_schema(parameters=[AssignmentQuerySerializer], summary="List assignments")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Open ones first, by due date."""
+        """List assignments, open ones first, by due date."""
         return super().list(request, *args, **kwargs)
 
     @extend_schema(
         request=AssignSerializer,
         responses={201: AssignedSerializer},
-        summary="Hand out images to people",
+        summary="Assign images to people",
     )
     def create(self, request: Request) -> Response:
-        """For managers. With `study`, each image needs at least two readers."""
+        """Assign images to people.
+
+        Managers only. With `study`, each image needs at least two readers.
+        """
         body = AssignSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data, user = body.validated_data, user_of(request)
@@ -110,10 +113,10 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
     @extend_schema(
         request=AssignmentChangeSerializer,
         responses=AssignmentSerializer,
-        summary="Change the day or the note of an assignment",
+        summary="Change the due date or the note of an assignment",
     )
     def partial_update(self, request: Request, pk: str) -> Response:
-        """For managers. Omitted fields stay."""
+        """Change the due date or the note. Managers only; omitted fields are not changed."""
         row = self.get_object()
         body = AssignmentChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -123,7 +126,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
 
     @extend_schema(responses={204: None}, summary="Withdraw an assignment")
     def destroy(self, request: Request, pk: str) -> Response:
-        """For managers. Drawn regions stay."""
+        """Withdraw an assignment. Managers only; drawn regions stay."""
         assignment_remove(assignment=self.get_object(), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -138,10 +141,13 @@ class AssignmentSubmitApi(ApiView):
         operation_id="assignments_submit",
         request=None,
         responses=AssignmentSerializer,
-        summary="Hand in an assignment",
+        summary="Submit an assignment",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """By the assigned user. The regions of a reading are recorded as they are."""
+        """Submit an assignment.
+
+        Assigned user only; the present versions of a reading's regions are recorded.
+        """
         user = user_of(request)
         row = assignment_get(user, id)
         assignment_submit(assignment=row, user=user)
@@ -158,10 +164,13 @@ class AssignmentReopenApi(ApiView):
         operation_id="assignments_reopen",
         request=None,
         responses=AssignmentSerializer,
-        summary="Return an assignment to its person",
+        summary="Reopen an assignment",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """For managers, unless the reader has seen the others' regions since."""
+        """Reopen a submitted assignment.
+
+        Managers only; 409 if the reader has since seen the others' regions.
+        """
         user = user_of(request)
         assignment_reopen(assignment=assignment_get(user, id), user=user)
         return Response(AssignmentSerializer(assignment_get(user, id)).data)

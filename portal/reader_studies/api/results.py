@@ -50,7 +50,7 @@ class StudyAgreementApi(ApiView):
     @extend_schema(
         operation_id="studies_agreement",
         responses=StudyAgreementSerializer,
-        summary="Show how far the readers of a study agree",
+        summary="Show the agreement of the readers of a study",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """Agreement on images that at least two readers have submitted and that are not blind."""
@@ -80,7 +80,7 @@ class StudyAgreementTableApi(ApiView):
         summary="Download the agreement of a study as CSV",
     )
     def get(self, request: Request, id: uuid.UUID) -> StreamingHttpResponse:
-        """A line for each image, pair of readers and label."""
+        """A row for each image, pair of readers and label."""
         return agreement_download(study_get(user_of(request), id))
 
 
@@ -97,10 +97,10 @@ class StudyFindingsApi(ApiView, GenericAPIView[Study]):
         operation_id="studies_findings_list",
         parameters=[FindingQuerySerializer],
         responses=FindingSerializer(many=True),
-        summary="List what the readers found on an image, disagreements first",
+        summary="List the findings of an image, disagreements first",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """With each reader's outline, and the consensus of decided findings."""
+        """Findings of an image with each reader's outline, and the consensus of decided ones."""
         user = user_of(request)
         study = study_get(user, id)
         query = FindingQuerySerializer(data=request.query_params)
@@ -123,12 +123,14 @@ class StudyDecideApi(ApiView):
         request=DecideSerializer,
         responses=FindingSerializer(many=True),
         summary=(
-            "Decide what is there: a reader's region, all regions merged, a newly drawn one, or "
+            "Decide findings: a reader's region, all regions merged, a newly drawn one, or "
             "nothing"
         ),
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """For a reviewer who is not a reader of the study. Each finding gets one consensus region.
+        """Decide findings; each gets one consensus region.
+
+        Reviewers who are not readers of the study only.
 
         Returns the decided findings.
         """

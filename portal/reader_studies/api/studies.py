@@ -47,7 +47,7 @@ class StudyApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Stud
         request=StudyCreateSerializer, responses={201: StudySerializer}, summary="Start a study"
     )
     def create(self, request: Request) -> Response:
-        """For managers. Images and readers are added by `POST /assignments/` with `study`."""
+        """Create a study. Managers only; `POST /assignments/` adds images and readers."""
         body = StudyCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data, user = dict(body.validated_data), user_of(request)
@@ -68,10 +68,13 @@ class StudyUnblindApi(ApiView):
         operation_id="studies_unblind",
         request=None,
         responses=StudySerializer,
-        summary="Lift the blinding of a study",
+        summary="Unblind a study",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """For managers; recorded in the audit log. Unsubmitted readings are no longer blind."""
+        """Unblind the study, also for unsubmitted readings.
+
+        Managers only; recorded in the audit log.
+        """
         user = user_of(request)
         study_unblind(study=selectors.study_get(user, id), user=user)
         return Response(StudySerializer(selectors.study_get(user, id)).data)

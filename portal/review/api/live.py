@@ -106,10 +106,10 @@ class CanvasLiveApi(ApiView):
             OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
         ],
         responses={200: CanvasNowSerializer, 304: OpenApiResponse(description="Nothing new")},
-        summary="Show what others do on a canvas",
+        summary="Show changes and open pages of others on a canvas",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """Changes and people since a cursor; supports ETag and may be polled every second.
+        """Changes and open pages since a cursor; supports ETag and may be polled every second.
 
         Small ROIs are included with their change; `GET /rois/?canvas=&ids=` has the others.
         """
@@ -129,11 +129,13 @@ class CanvasLiveApi(ApiView):
         operation_id="canvases_live_update",
         request=PresenceSerializer,
         responses={204: None},
-        summary="Report that a page is open",
+        summary="Report an open page",
     )
     def put(self, request: Request, id: uuid.UUID) -> Response:
-        """Send it from time to time while the page is visible, and when its view or selected ROI
-        changes."""
+        """Report an open page.
+
+        Repeat it while the page is visible, and when its view or selected ROI changes.
+        """
         canvas = _canvas(request, id)
         body = PresenceSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -151,10 +153,10 @@ class CanvasLiveApi(ApiView):
         operation_id="canvases_live_destroy",
         request=PresenceSerializer,
         responses={204: None},
-        summary="Report that a page was left",
+        summary="Report a closed page",
     )
     def delete(self, request: Request, id: uuid.UUID) -> Response:
-        """The page is no longer shown to others."""
+        """Report that a page was closed; others no longer see it."""
         canvas = _canvas(request, id)
         body = PresenceSerializer(data=request.data)
         body.is_valid(raise_exception=True)

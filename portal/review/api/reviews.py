@@ -54,7 +54,7 @@ class ReviewApi(ApiViewSet[Roi]):
         summary="List ROIs by their review state",
     )
     def list(self, request: Request) -> Response:
-        """ROIs of the user's own labs, the least recently changed first."""
+        """List ROIs of the user's labs, the least recently changed first."""
         query = QueueQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         data = query.validated_data
@@ -85,7 +85,7 @@ class RoiReviewApi(ApiView):
     def post(self, request: Request) -> Response:
         """Review each ROI independently; `results` are in the order of the request.
 
-        An ROI whose version differs from the given one is left unchanged.
+        An ROI whose version differs from the given one is not changed.
         """
         body = ReviewSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -117,7 +117,7 @@ class RoiThreadApi(ApiView, GenericAPIView[Roi]):
         summary="Show the thread of an ROI",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """Review steps and comments, first to last. Another lab's comments are not shared."""
+        """Review steps and comments, first to last; comments of another lab are not shared."""
         entries = thread_of(_roi(request, id))
         thread: Any = InOrder("thread", entries, lambda entry: entry.place)
         page = self.paginate_queryset(thread)
@@ -130,7 +130,7 @@ class RoiThreadApi(ApiView, GenericAPIView[Roi]):
         summary="Comment on an ROI",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Returns the comment as an entry of the thread."""
+        """Add a comment and return it as an entry of the thread."""
         roi = _roi(request, id)
         body = CommentCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)

@@ -80,7 +80,7 @@ class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Remove a query of yours, with its picture."""
+        """Delete a query of the user, with its picture."""
         query = self.get_object()
         query_remove(query=query, user=user_of(request))
         about(request, query.lab_id)

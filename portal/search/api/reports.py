@@ -123,7 +123,7 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Delete a report that you made; managers may delete any."""
+        """Delete a report. Its author and managers only."""
         report = self.get_object()
         report_delete(report=report, user=user_of(request))
         return Response(status=204)
@@ -175,7 +175,7 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
     )
     @action(detail=True, methods=["get"])
     def pdf(self, request: Request, pk: str) -> HttpResponse:
-        """The report on A4 pages."""
+        """The report as PDF of A4 pages."""
         user = user_of(request)
         return report_response(request, user, report_get(user, self.get_object().pk))
 

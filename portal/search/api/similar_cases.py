@@ -89,7 +89,7 @@ class RoiSimilarApi(ApiView):
         responses=ANSWERS,
     )
     def get(self, request: Request, roi_id: uuid.UUID) -> Response:
-        """Similar ROIs of one ROI; see `POST /search/`."""
+        """ROIs similar to an ROI; see `POST /search/`."""
         serializer = SimilarQuerySerializer(data=request.query_params)
         serializer.is_valid(raise_exception=True)
         return _answer(request, roi_id, serializer.validated_data)
@@ -153,7 +153,7 @@ class RoiJudgementApi(ApiView):
         responses={204: None},
     )
     def delete(self, request: Request, roi_id: uuid.UUID, other_id: uuid.UUID) -> Response:
-        """Delete the judgement."""
+        """Delete a judgement of the user."""
         user = user_of(request)
         roi = roi_get(user, roi_id, with_shared=False)
         about(request, roi.pk)

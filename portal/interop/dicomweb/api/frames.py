@@ -65,8 +65,8 @@ class FramesApi(StandardApi):
         instance_id: uuid.UUID,
         frames: str,
     ) -> HttpResponse:
-        """Stored frames as they are, for `image/jpeg` (or what they are), `*/*`, or octets of any
-        transfer syntax; plain pixels for `application/octet-stream` of explicit VR.
+        """Frames as stored for `image/jpeg` (or their own type), `*/*`, or octets of any transfer
+        syntax; decoded pixels for `application/octet-stream` of explicit VR.
         """
         series, instance = dicom_object(user_of(request), case_id, canvas_id, instance_id)
         numbers = _numbers(frames, instance)
@@ -120,7 +120,7 @@ class FrameRenderedApi(StandardApi):
         instance_id: uuid.UUID,
         frame: int,
     ) -> HttpResponse:
-        """JPEG or PNG; a stored JPEG is not coded again. Colours are the stored ones."""
+        """A frame as JPEG or PNG. A stored JPEG is not recompressed; colours are not converted."""
         series, instance = dicom_object(user_of(request), case_id, canvas_id, instance_id)
         (number,) = _numbers(str(frame), instance)
         kind = _picture_kind(request)
@@ -143,7 +143,7 @@ class InstanceRenderedApi(StandardApi):
     def get(
         self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID, instance_id: uuid.UUID
     ) -> HttpResponse:
-        """The whole slide at the size of this level, at most 2,048 px a side."""
+        """The whole slide at the size of this level, at most 2,048 px wide or high."""
         series, instance = dicom_object(user_of(request), case_id, canvas_id, instance_id)
         kind, canvas, brief = _picture_kind(request), series.canvas, instance.brief()
         size = (int(brief.TotalPixelMatrixColumns), int(brief.TotalPixelMatrixRows))

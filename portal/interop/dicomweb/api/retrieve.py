@@ -126,7 +126,7 @@ class StudyMetadataApi(_ObjectsApi):
         responses=FOUND,
     )
     def get(self, request: Request, case_id: uuid.UUID) -> Response:
-        """The data sets of all instances, without pixels."""
+        """Data sets of all instances, without pixel data."""
         return self._metadata(request, case_id)
 
 
@@ -141,7 +141,7 @@ class SeriesMetadataApi(_ObjectsApi):
         responses=FOUND,
     )
     def get(self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID) -> Response:
-        """The data sets of its levels, without pixels."""
+        """Data sets of the levels of a slide, without pixel data."""
         return self._metadata(request, case_id, canvas_id)
 
 
@@ -158,9 +158,10 @@ class InstanceMetadataApi(_ObjectsApi):
     def get(
         self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID, instance_id: uuid.UUID
     ) -> Response:
-        """Its data set, without pixels. No frame is listed where frames are a whole grid.
+        """The data set of an instance, without pixel data.
 
-        Nor where there are more than 10,000: the file has what is said about each.
+        Frames are not listed if they form a complete grid, or if there are more than 10,000; the
+        file contains their positions.
         """
         return self._metadata(request, case_id, canvas_id, instance_id)
 
@@ -176,7 +177,7 @@ class DicomStudyApi(_ObjectsApi):
         responses=_FILES,
     )
     def get(self, request: Request, case_id: uuid.UUID) -> HttpResponseBase:
-        """All its instances as files, one part each."""
+        """All instances of a study as a multipart response with one file in each part."""
         return self._files(request, case_id)
 
 
@@ -191,7 +192,7 @@ class SeriesApi(_ObjectsApi):
         responses=_FILES,
     )
     def get(self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID) -> HttpResponseBase:
-        """Its instances as files, one part each."""
+        """All instances of a series as a multipart response with one file in each part."""
         return self._files(request, case_id, canvas_id)
 
 
@@ -208,9 +209,11 @@ class InstanceApi(_ObjectsApi):
     def get(
         self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID, instance_id: uuid.UUID
     ) -> HttpResponseBase:
-        """The file, in a part of its own or, for `Accept: application/dicom`, by itself.
+        """An instance as a multipart response or, for `Accept: application/dicom`, as a single
+        file.
 
-        Stored frames go out as they are. 400 `too-costly` where more than 4,096 would be coded.
+        Stored frames are not recompressed. 400 `too-costly` if more than 4,096 frames would be
+        encoded.
         """
         return self._files(request, case_id, canvas_id, instance_id)
 
@@ -221,7 +224,7 @@ class BulkApi(_ObjectsApi):
 
     @extend_schema(
         operation_id="dicom_bulk_data",
-        summary="DICOMweb: a long value",
+        summary="DICOMweb: retrieve bulk data",
         parameters=[
             *IDS,
             OpenApiParameter(
@@ -241,7 +244,7 @@ class BulkApi(_ObjectsApi):
         instance_id: uuid.UUID,
         digest: str,
     ) -> HttpResponse:
-        """The bytes that metadata leave out: a colour profile, a table."""
+        """A bulk value that the metadata refer to, such as a colour profile."""
         ((series, instance),) = self._objects(request, case_id, canvas_id, instance_id)
         parts = chain([instance.data()], instance.groups())
         value = next(filter(None, (bulk_value(data, digest) for data in parts)), None)

@@ -80,7 +80,7 @@ class StudySearchApi(_SearchApi):
         responses=FOUND,
     )
     def get(self, request: Request) -> Response:
-        """The cases of one's labs with slides of known pixel size or from DICOM, newest first."""
+        """Cases of the user's labs with slides of known pixel size or from DICOM, newest first."""
         rows = []
         for study in dicom_studies(user_of(request), _query_of(request)):
             whose = study.series[0].whose
@@ -120,7 +120,7 @@ class SeriesSearchApi(_SeriesSearchApi):
         responses=FOUND,
     )
     def get(self, request: Request) -> Response:
-        """The slides of one's labs."""
+        """Slides of the user's labs."""
         return self._found(request)
 
 
@@ -135,7 +135,7 @@ class StudySeriesSearchApi(_SeriesSearchApi):
         responses=FOUND,
     )
     def get(self, request: Request, case_id: uuid.UUID) -> Response:
-        """The slides of a case, a shared one too."""
+        """Slides of a case, also of a shared one."""
         return self._found(request, case_id)
 
 
@@ -167,7 +167,7 @@ class InstanceSearchApi(_InstanceSearchApi):
         responses=FOUND,
     )
     def get(self, request: Request) -> Response:
-        """The levels of the slides of one's labs."""
+        """Levels of the slides of the user's labs."""
         return self._found(request)
 
 
@@ -182,7 +182,7 @@ class StudyInstanceSearchApi(_InstanceSearchApi):
         responses=FOUND,
     )
     def get(self, request: Request, case_id: uuid.UUID) -> Response:
-        """The levels of all slides of a case."""
+        """Levels of all slides of a case."""
         return self._found(request, case_id)
 
 
@@ -197,7 +197,7 @@ class SeriesInstanceSearchApi(_InstanceSearchApi):
         responses=FOUND,
     )
     def get(self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID) -> Response:
-        """The levels of a slide, the finest first."""
+        """Levels of a slide, the finest first."""
         return self._found(request, case_id, canvas_id)
 
 

@@ -41,7 +41,7 @@ class CanvasImageBaseApi(StandardApi):
         responses={303: OpenApiResponse(description="Its `info.json`")},
     )
     def get(self, request: Request, id: uuid.UUID) -> HttpResponse:
-        """Leads on to `info.json`."""
+        """Redirect to `info.json`."""
         canvas = image_get(user=user_of(request), canvas_id=id)
         address = f"{documents.image_address(base_of(request), canvas)}/info.json"
         response = HttpResponseRedirect(address)
@@ -60,7 +60,7 @@ class CanvasImageInfoApi(StandardApi):
         responses=LINKED,
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """Sizes, tiles and features; IIIF Image API 3.0, level 2. A video has none (404)."""
+        """Sizes, tiles and features; IIIF Image API 3.0, level 2. 404 for a video."""
         canvas = image_get(user=user_of(request), canvas_id=id)
         info = documents.image_info(canvas, base_of(request))
         return linked_json(request, info, context=documents.IMAGE)
@@ -84,7 +84,10 @@ class CanvasImageApi(StandardApi):
         responses={(200, media): OpenApiTypes.BINARY for media in FORMATS.values()},
     )
     def get(self, request: Request, id: uuid.UUID, **parts: str) -> HttpResponse:
-        """A tile that `info.json` names is the stored one; at most 2,048 px a side are given."""
+        """A region, at most 2,048 px wide or high.
+
+        Tiles listed in `info.json` are not recompressed.
+        """
         canvas = image_get(user=user_of(request), canvas_id=id)
         size = (canvas.width_px, canvas.height_px)
         wanted = image_request(**parts, canvas=size)

@@ -29,7 +29,7 @@ class CanvasManifestApi(StandardApi):
         responses=LINKED,
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """Presentation API 3.0: the image or the video, and where its annotations are."""
+        """IIIF Presentation API 3.0: the image or video, with the address of its annotations."""
         canvas = canvas_get(user=user_of(request), canvas_id=id)
         manifest = documents.canvas_manifest(canvas, base_of(request))
         return linked_json(request, manifest, context=documents.PRESENTATION)
@@ -46,7 +46,7 @@ class CaseManifestApi(StandardApi):
         responses=LINKED,
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """Its slides, stills, videos and mosaics, oldest first, up to 500."""
+        """Slides, stills, videos and mosaics of a case, oldest first, up to 500."""
         case, canvases = case_canvases(user=user_of(request), case_id=id)
         manifest = documents.case_manifest(case, canvases, base_of(request))
         return linked_json(request, manifest, context=documents.PRESENTATION)

@@ -41,23 +41,27 @@ class CaseExportApi(ApiView):
 
     @extend_schema(
         operation_id="case_export_order",
-        summary="Order the export of a whole case",
+        summary="Export a case",
         parameters=[_ID],
         request=None,
         responses={202: OpenApiResponse(JobSerializer, "Being written")},
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Originals, records with the ids they have here, history, mosaics and embeddings."""
+        """Submit the job that exports originals, records with their ids, history, mosaics and
+        embeddings.
+        """
         return job_accepted(case_export_request(user=user_of(request), case_id=id), request)
 
     @extend_schema(
         operation_id="case_export",
-        summary="The export of a whole case",
+        summary="Download the export of a case",
         parameters=[_ID],
         responses={(200, "application/zip"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request, id: uuid.UUID) -> HttpResponseBase:
-        """One's own newest, an RO-Crate 1.1; 404 before it is written and two days after it was."""
+        """Download the user's newest export, an RO-Crate 1.1; 404 before it is written and after
+        two days.
+        """
         return export_response(request._request, user=user_of(request), case_id=id)
 
 
@@ -69,12 +73,12 @@ class CasesExportApi(ApiView):
 
     @extend_schema(
         operation_id="cases_bulk_export",
-        summary="Order the export of many cases",
+        summary="Export many cases",
         request=CaseSelectionSerializer,
         responses={202: OpenApiResponse(JobSerializer, "Being written, one after the other")},
     )
     def post(self, request: Request) -> Response:
-        """One job for all, which are cases of one lab."""
+        """Submit one job that exports the given cases of one lab."""
         body = CaseSelectionSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         user = user_of(request)
@@ -94,11 +98,11 @@ class CasesExportFileApi(ApiView):
 
     @extend_schema(
         operation_id="cases_bulk_export_file",
-        summary="The exports of many cases",
+        summary="Download the exports of many cases",
         parameters=[_ID],
         responses={(200, "application/zip"): OpenApiTypes.BINARY},
     )
     def get(self, request: Request, id: uuid.UUID) -> HttpResponseBase:
-        """A zip with one RO-Crate for each case; 404 two days after they were written."""
+        """Download a ZIP archive with an RO-Crate of each case; 404 after two days."""
         user = user_of(request)
         return many_response(user=user, job=many_job(user=user, job_id=id))

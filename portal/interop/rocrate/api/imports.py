@@ -25,15 +25,17 @@ class CaseImportApi(ApiView):
 
     @extend_schema(
         operation_id="case_import",
-        summary="Import a whole case",
+        summary="Import a case",
         parameters=[OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH)],
         request=None,
         responses={202: OpenApiResponse(JobSerializer, "Being imported")},
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
-        """Imports an upload whose metadata named a `lab`: an RO-Crate as an export makes it.
+        """Import an uploaded RO-Crate as written by an export.
 
-        The job checks all of it first; `result` has the case and how many records came. Where it
-        failed, the crate is kept for two days: order it again once the cause is fixed.
+        The upload must name a `lab` in its metadata.
+
+        The job checks everything before it writes; `result` has the case and the number of records.
+        After a failure the crate is kept for two days, so that the request can be repeated.
         """
         return job_accepted(case_import_request(user=user_of(request), upload_id=id), request)
