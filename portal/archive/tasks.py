@@ -253,7 +253,7 @@ def _redacted(
 def _pixels_checked(
     context: JobContext,
     item: Slide | Video,
-    file: SlideInspection | VideoInspection,
+    inspected: SlideInspection | VideoInspection,
     source: Path,
     folder: Path,
     *,
@@ -261,7 +261,7 @@ def _pixels_checked(
 ) -> list[str]:
     """Warnings about text and persons in the pixels; raises where the lab's rules hold the file.
 
-    An imported one is never held: regions wait for it.
+    A file of an imported case is never held, because its ROIs depend on it.
     """
     rules = intake_rules_of(item.lab_id)
     rule_of = _rule_of_kinds(rules)
@@ -271,12 +271,12 @@ def _pixels_checked(
         return []
     may_hold = not item_is_imported(item)
     detect: Callable[..., PixelInspection] = (
-        partial(inspection.video_phi_detect, inspected=file)
-        if isinstance(file, VideoInspection)
-        else partial(inspection.slide_phi_detect, inspected=file)
+        partial(inspection.video_phi_detect, inspected=inspected)
+        if isinstance(inspected, VideoInspection)
+        else partial(inspection.slide_phi_detect, inspected=inspected)
     )
     try:
-        inspected = detect(
+        detected = detect(
             source,
             folder,
             config=PhiDetectionConfig(
@@ -295,15 +295,15 @@ def _pixels_checked(
     except MlError as error:
         raise UserError(_sentence(error), code=error.code) from error
     wanted = tuple(
-        finding for finding in inspected.findings if rule_of[finding.kind] != PixelRule.OFF
+        finding for finding in detected.findings if rule_of[finding.kind] != PixelRule.OFF
     )
     sentences = findings_as_sentences(wanted)
-    if may_hold and any(rule_of[pixel_finding.kind] == PixelRule.HOLD for pixel_finding in wanted):
+    if may_hold and any(rule_of[finding.kind] == PixelRule.HOLD for finding in wanted):
         picture = (folder.parent / inspection.EVIDENCE_NAME).read_bytes()
-        scope = _scope(context, item, file)
+        scope = _scope(context, item, inspected)
         with context.part():
-            held_result = replace(inspected, findings=wanted)
-            evidence_keep(item=item, inspected=held_result, picture=picture, scope=scope)
+            held = replace(detected, findings=wanted)
+            evidence_keep(item=item, inspected=held, picture=picture, scope=scope)
         message = f"It may show who somebody is. {'. '.join(sentences)}."
         raise UserError(message, code=PHI_IN_PIXELS)
     return [f"{sentence}." for sentence in sentences]

@@ -81,12 +81,12 @@ def scope_folder(scope: Scope) -> Path:
 
 def prune(scope: Scope, *, keep: Collection[IndexSnapshot]) -> None:
     """Remove the files of replaced snapshots and of unfinished builds."""
-    folder, names = scope_folder(scope), {str(entry.pk) for entry in keep}
+    folder, names = scope_folder(scope), {str(snapshot.pk) for snapshot in keep}
     for entry in folder.iterdir() if folder.exists() else ():
         is_old = time.time() - entry.stat().st_mtime > _PRUNE_AFTER_S
         if is_old and entry.name not in names:
             shutil.rmtree(entry, ignore_errors=True)
-    server_drop(scope, keep=frozenset(entry.path for entry in keep))
+    server_drop(scope, keep=frozenset(snapshot.path for snapshot in keep))
 
 
 def server_drop(scope: Scope, *, keep: frozenset[str] = frozenset()) -> None:

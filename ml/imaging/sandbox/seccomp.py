@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 
 _NO_NEW_PRIVS, _SET_SECCOMP, _FILTER = 38, 22, 2  # linux/prctl.h
-_LOAD, _JUMP_EQUAL, _MIN_JUMP, _RETURN = 0x20, 0x15, 0x35, 0x06  # of classic BPF
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _RETURN = 0x20, 0x15, 0x35, 0x06  # of classic BPF
 _NUMBER_AT, _ARCHITECTURE_AT = 0, 4  # in struct seccomp_data
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # EPERM is 1
 _X32 = 0x40000000  # system calls of the x32 ABI have this bit
@@ -76,7 +76,7 @@ def _program(architecture: int, refused: list[int]) -> bytes:
         (_JUMP_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER_AT),
-        (_MIN_JUMP, tests + 1, 0, _X32),
+        (_JUMP_GREATER_EQUAL, tests + 1, 0, _X32),
         *((_JUMP_EQUAL, tests - at, 0, number) for at, number in enumerate(refused)),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _REFUSE),

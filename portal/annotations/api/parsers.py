@@ -26,7 +26,7 @@ class GeometryJsonParser(BoundedJsonParser):
 
 
 class FileParser(BaseParser):
-    """A body of any kind as a file: nothing is parsed yet, and its content tells its format."""
+    """Body of any media type as an unparsed file; the importer detects the format."""
 
     media_type = "*/*"
 
@@ -36,7 +36,7 @@ class FileParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """A file at its beginning, on disk where it is large; it goes with the request."""
+        """Copy the body to a temporary file, in memory while small, and rewind it."""
         file = SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - outlives this call
         size = 0
         while piece := stream.read(_PIECE_BYTES):

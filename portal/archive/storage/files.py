@@ -186,12 +186,12 @@ def incoming_abandoned(known: Collection[str]) -> list[Path]:
     return [
         path
         for path in Place.INCOMING.entries()
-        if ids_in(path.name).isdisjoint(known) and _is_left(path)
+        if ids_in(path.name).isdisjoint(known) and _is_abandoned(path)
     ]
 
 
-def _is_left(path: Path) -> bool:
-    """Return whether a file holds bytes, and nobody holds it."""
+def _is_abandoned(path: Path) -> bool:
+    """Return whether a file has bytes and no process has locked it."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -57,7 +57,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._state = HEAD
         self._since = time.monotonic()
-        self._is_deaf = False  # further data is dropped
+        self._drops_data = False  # further data is dropped
         self._ends_at: float | None = None
         self._pending_bytes = 0  # since the parser's last callback
         self._body_bytes, self._chunks = 0, 0  # bytes since the last check
@@ -81,12 +81,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self.by_address[self._address] -= 1
         if not self.by_address[self._address]:
             del self.by_address[self._address]
-        self._is_deaf = True
+        self._drops_data = True
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Feed data to the parser within the limits."""
-        if self._is_deaf:
+        if self._drops_data:
             self._dropped_bytes += len(data)
             if self._dropped_bytes > LINGER_BYTES:
                 self.transport.abort()
@@ -95,7 +95,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._state, self._since = HEAD, time.monotonic()
         self._pending_bytes += len(data)
         super().data_received(data)
-        if not self._is_deaf and self._pending_bytes > self.limits.head_bytes:
+        if not self._drops_data and self._pending_bytes > self.limits.head_bytes:
             self._refuse(b"431 Request Header Fields Too Large", "The headers are too long.")
 
     def check(self, now: float) -> None:
@@ -127,25 +127,25 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request; a pipelined one ends the connection after the present response."""
         if self._state is COMPLETE:
-            self._is_deaf, self.cycle.keep_alive = True, False
-        if self._is_deaf:
+            self._drops_data, self.cycle.keep_alive = True, False
+        if self._drops_data:
             return
         self._state = HEAD
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
         """Add a part of the request's target."""
-        if not self._is_deaf:
+        if not self._drops_data:
             super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header; drop trailers and names that are ambiguous in CGI."""
-        if not self._is_deaf and self._state is HEAD and b"_" not in name:
+        if not self._drops_data and self._state is HEAD and b"_" not in name:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Start the request unless it is ambiguous."""
-        if self._is_deaf:
+        if self._drops_data:
             return
         self._pending_bytes = self._body_bytes = self._chunks = 0
         self._credit_s = self.limits.body_s
@@ -159,19 +159,19 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_chunk_header(self) -> None:
         """Count the parts of a body."""
         self._chunks += 1
-        if self._chunks > self.limits.chunks and not self._is_deaf:
+        if self._chunks > self.limits.chunks and not self._drops_data:
             self._refuse(b"413 Content Too Large", "The body comes in too many chunks.")
 
     def on_body(self, body: bytes) -> None:
         """Add a part of the body."""
-        if not self._is_deaf:
+        if not self._drops_data:
             self._pending_bytes = 0
             self._body_bytes += len(body)
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         """End the request; if it was answered already, the next may follow."""
-        if self._is_deaf:
+        if self._drops_data:
             return
         self._pending_bytes = 0
         self._state = IDLE if self.cycle.response_complete else COMPLETE
@@ -187,7 +187,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse invalid HTTP, unless a response has begun."""
-        if not self._is_deaf:
+        if not self._drops_data:
             self._refuse(b"400 Bad Request", "This is not a valid request.")
 
     def _ambiguity(self) -> str:
@@ -235,7 +235,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _end(self) -> None:
         """Let the client read the response, without waiting for the rest of its request."""
-        self._is_deaf = True
+        self._drops_data = True
         self._ends_at = time.monotonic() + LINGER_S
         if not self.transport.is_closing() and self.transport.can_write_eof():
             self.transport.write_eof()

@@ -123,8 +123,7 @@ class StudyDecideApi(ApiView):
         request=DecideSerializer,
         responses=FindingSerializer(many=True),
         summary=(
-            "Decide findings: a reader's region, all regions merged, a newly drawn one, or "
-            "nothing"
+            "Decide findings: a reader's region, all regions merged, a newly drawn one, or nothing"
         ),
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:

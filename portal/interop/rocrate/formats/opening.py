@@ -18,12 +18,12 @@ def crate_open(*, path: str, name: str, progress: Progress) -> JsonObject:
     """
     done = 0
 
-    def went_on(count: int) -> None:
+    def on_bytes(count: int) -> None:
         nonlocal done
         done += count
         progress(min(done, crate.size_bytes), crate.size_bytes, "Checking the crate")
 
-    crate = CrateReader(Path(path), name=name, went_on=went_on)
+    crate = CrateReader(Path(path), name=name, on_bytes=on_bytes)
     try:
         with crate:
             crate.verify()

@@ -37,7 +37,7 @@ _NAME_SHOWN = 80  # characters of a name in a sentence
 
 RECORDS = "records/"
 
-WentOn = Callable[[int], None]
+OnBytes = Callable[[int], None]
 
 
 class CrateError(InvalidInputError):
@@ -60,7 +60,7 @@ class CrateReader:
 
     Args:
         name: of the crate in messages; that of the file unless given.
-        went_on: hears of the bytes of each piece that is read; what it raises ends the reading.
+        on_bytes: Called with the number of bytes read; an exception it raises ends the reading.
     Attributes:
         files: those that the metadata names, which are exactly those that are there.
         identifier: what the crate is of, as ``urn:uuid:...``.
@@ -73,8 +73,8 @@ class CrateReader:
     files: Mapping[str, CrateFile]
     identifier: str
 
-    def __init__(self, path: Path, *, name: str = "", went_on: WentOn = lambda _: None) -> None:
-        self._path, self._name, self._went_on = path, name or path.name, went_on
+    def __init__(self, path: Path, *, name: str = "", on_bytes: OnBytes = lambda _: None) -> None:
+        self._path, self._name, self._on_bytes = path, name or path.name, on_bytes
         self._exits = ExitStack()
         self._open: Callable[[str], BinaryIO]
 
@@ -103,7 +103,7 @@ class CrateReader:
 
     def passed(self, name: str) -> None:
         """Count a file as read whose bytes lie elsewhere already."""
-        self._went_on(self.files[name].size_bytes)
+        self._on_bytes(self.files[name].size_bytes)
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """A file in pieces. That its hash is right is known once all of them were taken."""
@@ -116,7 +116,7 @@ class CrateReader:
             if size > file.size_bytes:
                 raise CrateError(f"{shown(name)} is longer than the metadata says.")
             hashed.update(chunk)
-            self._went_on(len(chunk))
+            self._on_bytes(len(chunk))
             yield chunk
         if size != file.size_bytes:
             raise CrateError(f"{shown(name)} is shorter than the metadata says.")

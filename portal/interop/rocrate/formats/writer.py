@@ -29,13 +29,13 @@ class CrateWriter:
 
     Args:
         path: Path of the zip or of the folder to make.
-        went_on: Called with the number of bytes written; an exception it raises ends the writing.
+        on_bytes: Called with the number of bytes written; an exception it raises ends the writing.
     """
 
     def __init__(
-        self, path: Path, *, went_on: Callable[[int], None], as_folder: bool = False
+        self, path: Path, *, on_bytes: Callable[[int], None], as_folder: bool = False
     ) -> None:
-        self._path, self._went_on = path, went_on
+        self._path, self._on_bytes = path, on_bytes
         self._zip = None if as_folder else zipfile.ZipFile(path, "w", allowZip64=True)
         self._entities: list[JsonObject] = []
         self._terms: list[JsonObject] = []
@@ -114,7 +114,7 @@ class CrateWriter:
     def _counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
             yield chunk
-            self._went_on(len(chunk))
+            self._on_bytes(len(chunk))
 
     def _add(
         self, name: str, chunks: Iterable[bytes], how: int, media_type: str, about: str

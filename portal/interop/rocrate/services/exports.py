@@ -65,20 +65,20 @@ def case_export_write(*, user: User, case_id: uuid.UUID, context: JobContext) ->
     case = case_to_export(user=user, case_id=case_id)
     total = _originals_bytes(case_whole(user=user, case=case))
     require_room(total)
-    done = unlooked = 0
+    done = unchecked = 0
 
-    def went_on(count: int) -> None:
-        nonlocal done, unlooked
-        done, unlooked = done + count, unlooked + count
-        if unlooked >= storage.ROOM_EVERY_BYTES:
-            unlooked = 0
+    def on_bytes(count: int) -> None:
+        nonlocal done, unchecked
+        done, unchecked = done + count, unchecked + count
+        if unchecked >= storage.ROOM_EVERY_BYTES:
+            unchecked = 0
             require_room()
         context.progress(min(done, total), total, "Writing")
 
     with context.scratch() as scratch:
         path = scratch / "case.zip"
         with full_disk_refused():
-            content, rows = _write(user, case, CrateWriter(path, went_on=went_on))
+            content, rows = _write(user, case, CrateWriter(path, on_bytes=on_bytes))
         sync_tree(path)
         size = path.stat().st_size
         with context.effect():
@@ -144,7 +144,7 @@ def _write_one(user: User, case: Case, target: Path, context: JobContext) -> Non
     with context.scratch() as scratch:
         path = scratch / "case.zip"
         with full_disk_refused():
-            _write(user, case, CrateWriter(path, went_on=lambda _: None))
+            _write(user, case, CrateWriter(path, on_bytes=lambda _: None))
         sync_tree(path)
         with context.part():
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> Job
         raise ConflictError(f"{out} already exists.", code="taken")
     with tempfile.TemporaryDirectory(prefix=".case-", dir=out.parent) as made:
         path = Path(made) / "crate"
-        crate = CrateWriter(path, went_on=lambda _: None, as_folder=as_folder)
+        crate = CrateWriter(path, on_bytes=lambda _: None, as_folder=as_folder)
         with full_disk_refused():
             content, rows = _write(user, case, crate)
             sync_tree(path)

@@ -107,7 +107,7 @@ def case_import(
     name = name or source.name
     crate_look(source, name, progress=progress)
     step = _Step(progress)
-    with CrateReader(source, name=name, went_on=step.went_on) as crate:
+    with CrateReader(source, name=name, on_bytes=step.on_bytes) as crate:
         records = sum(file.size_bytes for name, file in crate.files.items() if _is_record(name))
         step.begin("Reading the records", records)
         rows = rows_read(crate, lab=lab, user=user)
@@ -140,7 +140,7 @@ class _Step:
     def begin(self, phase: str, total: int) -> None:
         self._phase, self._total, self._done = phase, total, 0
 
-    def went_on(self, count: int) -> None:
+    def on_bytes(self, count: int) -> None:
         self._done = min(self._done + count, self._total)
         self._progress(self._done, self._total, self._phase)
 
