@@ -67,7 +67,7 @@ class CaseSelection {
     else if (target.closest("[data-selection-go]")) this.go(target.closest<HTMLElement>("[data-selection-go]"));
     else if (target.closest("[data-selection-export]")) void this.export();
     else if (target.closest("[data-selection-all]")) {
-      for (const one of this.ticks()) this.set(one, true);
+      for (const box of this.ticks()) this.set(box, true);
       this.isAll = true;
       this.show();
     }
@@ -88,7 +88,7 @@ class CaseSelection {
     const from = this.last ? ticks.indexOf(this.last) : -1;
     const to = ticks.indexOf(tick);
     const range = isRange && from >= 0 ? ticks.slice(Math.min(from, to), Math.max(from, to) + 1) : [tick];
-    for (const one of range) this.set(one, tick.checked);
+    for (const box of range) this.set(box, tick.checked);
     this.last = tick;
     this.show();
   }
@@ -103,7 +103,7 @@ class CaseSelection {
       event.preventDefault();
       next?.focus();
       if (next && event.shiftKey) {
-        for (const one of [tick, next]) this.set(one, true);
+        for (const box of [tick, next]) this.set(box, true);
         this.isAll = false;
         this.last = next;
         this.show();
@@ -153,7 +153,7 @@ class CaseSelection {
   private go(button: HTMLElement | null): void {
     const url = new URL(button?.dataset.selectionGo ?? "", location.href);
     const selection = this.selection();
-    if ("cases" in selection) for (const one of selection.cases) url.searchParams.append("cases", one);
+    if ("cases" in selection) for (const id of selection.cases) url.searchParams.append("cases", id);
     else {
       url.searchParams.set("all", "1");
       for (const [name, value] of Object.entries(selection.filter)) {
@@ -190,10 +190,10 @@ class CaseSelection {
     const result = await this.send<Result>(form, "tags", { ...this.selection(), [change]: [tag] });
     if (!result) return;
     form.reset();
-    const done = `“${tag}” ${change === "add" ? "added to" : "removed from"} ${cases(result.changed.length)}`;
+    const sentence = `“${tag}” ${change === "add" ? "added to" : "removed from"} ${cases(result.changed.length)}`;
     const back = change === "add" ? "remove" : "add";
     const undo = (): void => void this.undo("tags", [{ cases: result.changed, [back]: [tag] }]);
-    announce(done, result, result.changed.length ? undo : undefined);
+    announce(sentence, result, result.changed.length ? undo : undefined);
     refresh();
   }
 
@@ -207,21 +207,21 @@ class CaseSelection {
     if (!result) return;
     form.reset();
     fields(form);
-    const done = `${changes({ set, cleared })} for ${cases(result.changed.length)}`;
-    announce(done, result, result.changed.length ? () => void this.undo("details", result.before) : undefined);
+    const sentence = `${changes({ set, cleared })} for ${cases(result.changed.length)}`;
+    announce(sentence, result, result.changed.length ? () => void this.undo("details", result.before) : undefined);
     refresh();
   }
 
   private async undo(path: string, bodies: object[]): Promise<void> {
-    const whole: Result = { changed: [], unchanged: 0, problems: [] };
+    const total: Result = { changed: [], unchanged: 0, problems: [] };
     try {
       for (const body of bodies) {
         const part = await postJson<Result>(`${API_ROOT}/cases/bulk/${path}/`, body);
-        whole.changed.push(...part.changed);
-        whole.unchanged += part.unchanged;
-        whole.problems.push(...part.problems);
+        total.changed.push(...part.changed);
+        total.unchanged += part.unchanged;
+        total.problems.push(...part.problems);
       }
-      announce(`Undone for ${cases(whole.changed.length)}`, whole);
+      announce(`Undone for ${cases(total.changed.length)}`, total);
     } catch (error) {
       toast(error instanceof ApiError ? error.message : "That did not work.", "error");
     }

@@ -88,7 +88,7 @@ class LabelOrder {
 
   private deepen(row: HTMLElement, by: number): void {
     const branch = this.branch(row);
-    for (const one of branch) one.dataset.depth = String(Math.max(0, depthOf(one) + by));
+    for (const label of branch) label.dataset.depth = String(Math.max(0, depthOf(label) + by));
     this.settle();
   }
 

@@ -167,25 +167,25 @@ class ReviewQueue {
   }
 
   private take(rows: HTMLElement[], verdicts: Verdict[], state: string): void {
-    const done: HTMLElement[] = [];
+    const decided: HTMLElement[] = [];
     const refused = new Map<string, number>();
     verdicts.forEach((verdict, index) => {
       const row = rows[index];
       if (!row) return;
       if (verdict.version) row.dataset.version = String(verdict.version);
-      if (verdict.outcome === "done" || verdict.outcome === "unchanged") done.push(row);
+      if (verdict.outcome === "done" || verdict.outcome === "unchanged") decided.push(row);
       else refused.set(verdict.detail, (refused.get(verdict.detail) ?? 0) + 1);
     });
     const isBack = state === this.root.dataset.state;
-    for (const row of done) {
+    for (const row of decided) {
       row.classList.toggle("is-done", !isBack);
       tickOf(row).checked = false;
     }
     for (const [detail, count] of refused) toast(count > 1 ? `${count}: ${detail}` : detail, "error");
-    if (done.length) this.announce(done, state, isBack);
+    if (decided.length) this.announce(decided, state, isBack);
     this.countTicks();
     const shown = this.rows[this.at];
-    if (shown && done.includes(shown)) this.afterShown(isBack);
+    if (shown && decided.includes(shown)) this.afterShown(isBack);
   }
 
   private announce(done: HTMLElement[], state: string, isBack: boolean): void {

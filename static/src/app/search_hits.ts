@@ -19,8 +19,8 @@ export function watchHits(): void {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (document.querySelector("dialog[open]") || !cards().length) return;
     const key = event.key.toLowerCase();
-    const done = key === "j" ? go(1) : key === "k" ? go(-1) : key === "w" ? openExplanation() : mark(MARK_KEYS[key]);
-    if (done) event.preventDefault();
+    const isHandled = key === "j" ? go(1) : key === "k" ? go(-1) : key === "w" ? openExplanation() : mark(MARK_KEYS[key]);
+    if (isHandled) event.preventDefault();
   });
   document.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;

@@ -7,22 +7,22 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   attributes: Attributes = {},
   ...children: (Node | string)[]
 ): HTMLElementTagNameMap[K] {
-  const made = document.createElement(tag);
+  const created = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(name, value);
-    else if (typeof value === "boolean") made.toggleAttribute(name, value);
-    else made.setAttribute(name, value);
+    if (typeof value === "function") created.addEventListener(name, value);
+    else if (typeof value === "boolean") created.toggleAttribute(name, value);
+    else created.setAttribute(name, value);
   }
-  made.append(...children);
-  return made;
+  created.append(...children);
+  return created;
 }
 
 /** The element that the template promises; an error names the one that is missing. */
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- what the template promises
 export function required<T extends HTMLElement>(root: ParentNode, selector: string): T {
-  const found = root.querySelector<T>(selector);
-  if (!found) throw new Error(`the page lacks ${selector}`);
-  return found;
+  const match = root.querySelector<T>(selector);
+  if (!match) throw new Error(`the page lacks ${selector}`);
+  return match;
 }
 
 /** A coloured dot, explained by the text next to it. */

@@ -116,15 +116,15 @@ export async function postJson<T>(url: string, body: unknown): Promise<T> {
 
 /** Every page of a list, whether the API answers with an array or with pages. */
 export async function getAll<T>(url: string, signal?: AbortSignal): Promise<T[]> {
-  const found: T[] = [];
+  const rows: T[] = [];
   let next: string | null = url;
   while (next) {
     const page: T[] | Page<T> = await getJson<T[] | Page<T>>(next, signal);
     if (Array.isArray(page)) return page;
-    found.push(...page.results);
+    rows.push(...page.results);
     next = nextOf(page);
   }
-  return found;
+  return rows;
 }
 
 /** Path of the next page on this host; null on the last page. */

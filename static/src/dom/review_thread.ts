@@ -51,13 +51,13 @@ function textParts(text: string, mentions: readonly string[]): (string | HTMLEle
   const parts: (string | HTMLElement)[] = [];
   let rest = text;
   while (rest) {
-    const found = mentions
+    const first = mentions
       .map((mention) => ({ mention, at: rest.indexOf(mention) }))
       .filter(({ at }) => at >= 0)
       .sort((a, b) => a.at - b.at || b.mention.length - a.mention.length)[0];
-    if (!found) return [...parts, rest];
-    parts.push(rest.slice(0, found.at), element("mark", { class: "mention" }, found.mention));
-    rest = rest.slice(found.at + found.mention.length);
+    if (!first) return [...parts, rest];
+    parts.push(rest.slice(0, first.at), element("mark", { class: "mention" }, first.mention));
+    rest = rest.slice(first.at + first.mention.length);
   }
   return parts;
 }

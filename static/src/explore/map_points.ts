@@ -29,12 +29,12 @@ export class PointGrid {
   /** The nearest point that `isShown`, within `reach` (in units of the plane); -1 where there is none. */
   nearest([x, y]: MapPoint, reach: number, isShown: (at: number) => boolean): number {
     let best = -1;
-    let least = reach * reach;
+    let nearestSquared = reach * reach;
     for (const at of this.within(x - reach, y - reach, x + reach, y + reach)) {
       const squared = ((this.points.x[at] ?? 0) - x) ** 2 + ((this.points.y[at] ?? 0) - y) ** 2;
-      if (squared <= least && isShown(at)) {
+      if (squared <= nearestSquared && isShown(at)) {
         best = at;
-        least = squared;
+        nearestSquared = squared;
       }
     }
     return best;
@@ -46,10 +46,10 @@ export class PointGrid {
     const xs = outline.map(([x]) => x);
     const ys = outline.map(([, y]) => y);
     const bounds = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)] as const;
-    const found = [...this.within(...bounds)].filter((at) =>
+    const hits = [...this.within(...bounds)].filter((at) =>
       isInside(this.points.x[at] ?? 0, this.points.y[at] ?? 0, xs, ys),
     );
-    return found.sort((a, b) => a - b);
+    return hits.sort((a, b) => a - b);
   }
 
   private *within(left: number, top: number, right: number, bottom: number): Generator<number> {
@@ -82,14 +82,14 @@ const BATCH_SIZE = 5_000; // of one request
 
 /** Points grouped by image and split into requests; each request is one undo step of the image. */
 export function relabelBatches(ids: readonly number[], points: MapPoints): { canvas: string; ids: number[] }[] {
-  const found = new Map<string, number[]>();
+  const byCanvas = new Map<string, number[]>();
   for (const at of ids) {
     const canvas = points.canvases[points.canvas[at] ?? 0]?.id ?? "";
-    const own = found.get(canvas);
-    if (own) own.push(at);
-    else found.set(canvas, [at]);
+    const idsOfCanvas = byCanvas.get(canvas);
+    if (idsOfCanvas) idsOfCanvas.push(at);
+    else byCanvas.set(canvas, [at]);
   }
-  return [...found].flatMap(([canvas, own]) =>
+  return [...byCanvas].flatMap(([canvas, own]) =>
     Array.from({ length: Math.ceil(own.length / BATCH_SIZE) }, (_, part) => ({
       canvas,
       ids: own.slice(part * BATCH_SIZE, (part + 1) * BATCH_SIZE),

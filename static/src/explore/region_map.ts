@@ -116,8 +116,8 @@ class RegionMap {
     const canvas = this.points.canvases[this.points.canvas[at] ?? 0];
     const label = this.named("label");
     const words = [label.values[label.at[at] ?? -1]?.name ?? "No label", canvas?.name, canvas?.accession];
-    const own = this.colouring.values[this.colouring.at[at] ?? -1]?.name;
-    if (own && !words.includes(own)) words.push(own);
+    const valueName = this.colouring.values[this.colouring.at[at] ?? -1]?.name;
+    if (valueName && !words.includes(valueName)) words.push(valueName);
     required(tip, "div").textContent = words.filter(Boolean).join(" · ");
     const address = this.addresses.thumbnail(this.points.rois[at] ?? "", this.points.versions[at] ?? 1);
     const picture = required<HTMLImageElement>(tip, "img");

@@ -99,9 +99,9 @@ export class ScatterPlot {
 
   private move(event: PointerEvent): void {
     if (!this.canvas.hasPointerCapture(event.pointerId)) {
-      const found = this.grid.nearest(this.placeOf(event), HIT_RADIUS_PX / this.view.scale, (at) => this.isShown(at));
+      const nearest = this.grid.nearest(this.placeOf(event), HIT_RADIUS_PX / this.view.scale, (at) => this.isShown(at));
       const box = this.root.getBoundingClientRect();
-      return this.hover(found, event.clientX - box.left, event.clientY - box.top);
+      return this.hover(nearest, event.clientX - box.left, event.clientY - box.top);
     }
     this.moved ||= Math.abs(event.movementX) + Math.abs(event.movementY) > 0;
     if (this.outline) {

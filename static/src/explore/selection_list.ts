@@ -79,22 +79,22 @@ export class SelectionList {
     const label = required<HTMLSelectElement>(form, "select").value;
     const button = required<HTMLButtonElement>(form, "button");
     button.disabled = true;
-    let done = 0;
+    let changedCount = 0;
     const failed: Refused[] = [];
     for (const { canvas, ids } of relabelBatches(this.ids, this.points)) {
       const changes = ids.map((at) => ({ do: "update", id: this.points.rois[at], version: this.versions[at], label }));
       try {
         const answer = await postJson<Schemas["RoisChanged"]>(`${API_ROOT}/rois/bulk/`, { canvas, changes });
         answer.rois.forEach((roi, row) => (this.versions[ids[row] ?? -1] = roi.version));
-        done += ids.length;
+        changedCount += ids.length;
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
         failed.push({ canvas, reason: error.message });
       }
     }
     button.disabled = false;
-    if (done) toast(`${done.toLocaleString("en")} ${done === 1 ? "region is" : "regions are"} relabelled.`, "success");
+    if (changedCount) toast(`${changedCount.toLocaleString("en")} ${changedCount === 1 ? "region is" : "regions are"} relabelled.`, "success");
     if (failed.length) toast(skippedText(failed), "error");
-    if (done) this.root.dispatchEvent(new CustomEvent("relabelled", { bubbles: true }));
+    if (changedCount) this.root.dispatchEvent(new CustomEvent("relabelled", { bubbles: true }));
   }
 }

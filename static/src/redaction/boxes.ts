@@ -45,14 +45,14 @@ export function resized(box: Box, dx: number, dy: number): Box {
  */
 export function proposed(findings: readonly Finding[], template: readonly Box[] = []): Box[] {
   const boxes = [...template];
-  for (const found of findings) {
-    if (template.some((box) => covers(box, found))) continue;
-    const margin = MARGIN * found.height;
+  for (const finding of findings) {
+    if (template.some((box) => covers(box, finding))) continue;
+    const margin = MARGIN * finding.height;
     const box = boxBetween(
-      [found.x - margin, found.y - margin],
-      [found.x + found.width + margin, found.y + found.height + margin],
+      [finding.x - margin, finding.y - margin],
+      [finding.x + finding.width + margin, finding.y + finding.height + margin],
     );
-    if (box && found.width < 1) boxes.push(box);
+    if (box && finding.width < 1) boxes.push(box);
   }
   return boxes;
 }

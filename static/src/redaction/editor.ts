@@ -212,7 +212,7 @@ export class RedactionEditor {
   }
 
   private drawn(box: Box, index: number, count: number): HTMLElement {
-    const made = element(
+    const frame = element(
       "div",
       {
         class: index === this.selected ? "redaction__box is-selected" : "redaction__box",
@@ -223,11 +223,11 @@ export class RedactionEditor {
       },
       element("span", { class: "redaction__corner", "data-redaction-corner": "" }),
     );
-    made.style.left = `${100 * box.x}%`;
-    made.style.top = `${100 * box.y}%`;
-    made.style.width = `${100 * box.width}%`;
-    made.style.height = `${100 * box.height}%`;
-    return made;
+    frame.style.left = `${100 * box.x}%`;
+    frame.style.top = `${100 * box.y}%`;
+    frame.style.width = `${100 * box.width}%`;
+    frame.style.height = `${100 * box.height}%`;
+    return frame;
   }
 }
 

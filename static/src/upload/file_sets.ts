@@ -32,24 +32,24 @@ const DICOM_SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6";
 export async function groupFiles(found: SourceFile[]): Promise<UploadItem[]> {
   const zarrs = zarrsOf(found);
   const ofZarr = new Set(zarrs.flatMap(({ files }) => files.map(({ file }) => file)));
-  const seen = found.filter(({ path, file }) => !ofZarr.has(file) && !path.split("/").some((part) => part.startsWith(".")));
-  const byPath = new Map(seen.map((entry) => [entry.path, entry]));
+  const candidates = found.filter(({ path, file }) => !ofZarr.has(file) && !path.split("/").some((part) => part.startsWith(".")));
+  const byPath = new Map(candidates.map((entry) => [entry.path, entry]));
   const sets: UploadItem[] = [...zarrs];
   const taken = new Set<SourceFile>();
-  for (const main of seen.filter(({ path }) => INDEXES.some((ending) => path.toLowerCase().endsWith(ending)))) {
+  for (const main of candidates.filter(({ path }) => INDEXES.some((ending) => path.toLowerCase().endsWith(ending)))) {
     const set = await indexed(main, byPath);
     sets.push(set);
-    for (const { file } of set.files) for (const one of seen) if (one.file === file) taken.add(one);
+    for (const { file } of set.files) for (const one of candidates) if (one.file === file) taken.add(one);
   }
   const series = new Map<string, SourceFile[]>();
-  for (const one of seen.filter((other) => !taken.has(other))) {
+  for (const one of candidates.filter((other) => !taken.has(other))) {
     const folder = folderOf(one.path);
     if (!folder || !(await isDicomSlide(one.file))) continue;
     series.set(folder, [...(series.get(folder) ?? []), one]);
     taken.add(one);
   }
   for (const [folder, files] of series) sets.push(setOf(folder.split("/").at(-2) ?? folder, folder, files, ""));
-  const single = seen.filter((entry) => !taken.has(entry)).sort((first, second) => NATURAL.compare(first.path, second.path));
+  const single = candidates.filter((entry) => !taken.has(entry)).sort((first, second) => NATURAL.compare(first.path, second.path));
   return [...sets, ...single.map((entry) => ({ name: entry.file.name, files: [entry], isSet: false, missing: "" }))];
 }
 
@@ -85,12 +85,12 @@ async function within(entry: FileSystemEntry, above: string): Promise<SourceFile
     return [{ path, file }];
   }
   const reader = (entry as FileSystemDirectoryEntry).createReader();
-  const found: SourceFile[] = [];
+  const files: SourceFile[] = [];
   for (;;) {
     // a folder is listed in parts, the last of which is empty
     const some = await new Promise<FileSystemEntry[]>((done, failed) => reader.readEntries(done, failed));
-    if (some.length === 0) return found;
-    for (const one of some) found.push(...(await within(one, `${path}/`)));
+    if (some.length === 0) return files;
+    for (const child of some) files.push(...(await within(child, `${path}/`)));
   }
 }
 
@@ -103,9 +103,9 @@ async function indexed(main: SourceFile, byPath: Map<string, SourceFile>): Promi
   const lacks: string[] = [];
   if (!index) lacks.push(`${inner}Slidedat.ini`);
   for (const [, key = "", name = ""] of ((await index?.file.slice(0, INDEX_BYTES).text()) ?? "").matchAll(NAMED)) {
-    const one = byPath.get(inner + name);
-    if (one && !files.includes(one)) files.push(one);
-    else if (!one && name && !CAN_DO_WITHOUT.includes(key)) lacks.push(inner + name);
+    const entry = byPath.get(inner + name);
+    if (entry && !files.includes(entry)) files.push(entry);
+    else if (!entry && name && !CAN_DO_WITHOUT.includes(key)) lacks.push(inner + name);
   }
   if (isMrxs) for (const [path, one] of byPath) if (path.startsWith(inner) && !files.includes(one)) files.push(one);
   const shown = lacks[0]?.slice(folderOf(main.path).length);

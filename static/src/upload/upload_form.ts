@@ -127,9 +127,9 @@ class UploadForm {
       all.textContent = this.isBusy ? "Pause all" : "Resume all";
     }
     this.sum();
-    const kept = this.transfers.filter(({ row }) => row.state !== "gone");
+    const remaining = this.transfers.filter(({ row }) => row.state !== "gone");
     if (this.reading + this.incomplete > 0) return;
-    if (kept.length > 0 && kept.every(({ row }) => row.state === "stored")) window.location.assign(this.caseUrl);
+    if (remaining.length > 0 && remaining.every(({ row }) => row.state === "stored")) window.location.assign(this.caseUrl);
   }
 
   private sum(): void {
@@ -185,12 +185,12 @@ export function watchUploads(): void {
     (event) => {
       const zone = (event.target as Element).closest(".dropzone");
       const form = zone?.closest<HTMLFormElement>("[data-upload]");
-      const found = form && event.dataTransfer ? dropped(event.dataTransfer) : null;
-      if (!zone || !form || !found) return;
+      const droppedItems = form && event.dataTransfer ? dropped(event.dataTransfer) : null;
+      if (!zone || !form || !droppedItems) return;
       event.preventDefault();
       event.stopPropagation();
       zone.classList.remove("is-over");
-      void found.then((files) => {
+      void droppedItems.then((files) => {
         pageOf(form).keep(files);
         form.requestSubmit();
       });

@@ -32,7 +32,7 @@ export function compareKeyBindings(actions: CompareActions): KeyGroup[] {
       run: () => pane.target.focus(),
     })),
   ];
-  const one: KeyBinding[] = [
+  const paneBindings: KeyBinding[] = [
     { keys: [], shown: "Arrows", does: "Move the image" },
     { keys: ["+", "="], shown: "+", does: "Zoom in", run: view((pane) => pane.mapView.zoomBy(2)), repeats: true },
     { keys: ["-"], shown: "-", does: "Zoom out", run: view((pane) => pane.mapView.zoomBy(0.5)), repeats: true },
@@ -43,7 +43,7 @@ export function compareKeyBindings(actions: CompareActions): KeyGroup[] {
     { keys: ["e"], shown: "E", does: "Turn right by 15°", run: view((pane) => pane.mapView.rotateBy(15)), repeats: true },
     { keys: ["0"], shown: "0", does: "Reset rotation", run: view((pane) => pane.mapView.resetRotation()) },
   ];
-  const groups = [{ title: "All images", bindings: all }, { title: "The image in use", bindings: one }];
+  const groups = [{ title: "All images", bindings: all }, { title: "The image in use", bindings: paneBindings }];
   return panes.some(({ player }) => player) ? [...groups, videoKeys(actions)] : groups;
 }
 

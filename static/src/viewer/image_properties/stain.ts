@@ -13,13 +13,13 @@ export function connectStain(root: HTMLElement): void {
   const problem = required(dialog, "[data-stain-problem]");
   const url = `${API_ROOT}/slides/${dialog.dataset.slide ?? ""}/`;
   let tag = dialog.dataset.tag ?? ""; // of what the page shows: a stain set since is not overwritten
-  let said = input.value;
+  let saved = input.value;
   const save = async (): Promise<void> => {
     try {
       const answer = await call(url, { method: "PATCH", body: { stain: input.value }, ifMatch: tag });
       tag = answer.headers.get("ETag")?.replace(/^W\//, "").replaceAll('"', "") ?? tag;
-      said = ((await answer.json()) as Schemas["Slide"]).stain;
-      opener.textContent = said ? `${said}…` : "Stain unknown: set it…";
+      saved = ((await answer.json()) as Schemas["Slide"]).stain;
+      opener.textContent = saved ? `${saved}…` : "Stain unknown: set it…";
       dialog.close();
     } catch (error) {
       problem.textContent = problemText(error);
@@ -27,7 +27,7 @@ export function connectStain(root: HTMLElement): void {
     }
   };
   opener.addEventListener("click", () => {
-    input.value = said;
+    input.value = saved;
     problem.hidden = true;
     dialog.showModal();
     input.select();

@@ -69,12 +69,12 @@ export class DraftStorage {
   private async put(key: string[], value: unknown): Promise<boolean> {
     this.last = Math.max(Date.now(), this.last + 1);
     const at = this.last;
-    const done = await this.run("readwrite", (store) => {
+    const stored = await this.run("readwrite", (store) => {
       const known = store.get(key) as IDBRequest<Row | undefined>;
       known.onsuccess = () => store.put({ key, tab: this.tab, at: known.result?.at ?? at, value } satisfies Row);
       return known;
     });
-    return done !== null;
+    return stored !== null;
   }
 
   /** Result of a committed transaction; null if the browser stores nothing (private window, full disk). */

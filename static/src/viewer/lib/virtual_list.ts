@@ -56,13 +56,13 @@ export class VirtualList<T> {
 
   private redraw(): void {
     const { first, end } = rowsInSight(this.host.scrollTop, this.host.clientHeight, this.rowHeightPx);
-    const seen = this.items.slice(first, end).map((item, offset) => {
+    const rows = this.items.slice(first, end).map((item, offset) => {
       const row = this.draw(item, first + offset);
       row.style.top = `${(first + offset) * this.rowHeightPx}px`;
       row.setAttribute("aria-posinset", String(first + offset + 1));
       row.setAttribute("aria-setsize", String(this.items.length));
       return row;
     });
-    this.rows.replaceChildren(...seen);
+    this.rows.replaceChildren(...rows);
   }
 }

@@ -30,8 +30,8 @@ export class WheelZoom extends MouseWheelZoom {
     this.zoomedAt = timeStamp;
     if (this.isTrackpad) return super.handleEvent(event);
     event.originalEvent.preventDefault();
-    const most = Math.max(-1, Math.min(1, delta / DELTA_PER_DOUBLING));
-    if (most) this.zoomAround(event.coordinate, 2 ** -most);
+    const steps = Math.max(-1, Math.min(1, delta / DELTA_PER_DOUBLING));
+    if (steps) this.zoomAround(event.coordinate, 2 ** -steps);
     return false;
   }
 }

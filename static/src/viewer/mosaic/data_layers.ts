@@ -92,10 +92,10 @@ export class MosaicDataLayers {
     try {
       const painted = this.painted.get(name) ?? paintedOf(data);
       this.painted.set(name, painted);
-      const found = await painted;
+      const ready = await painted;
       if (this.current !== name) return;
-      this.shown = { data, painted: found };
-      const { picture: image, width, height } = found;
+      this.shown = { data, painted: ready };
+      const { picture: image, width, height } = ready;
       this.picture.show({ image, width: width * data.downsample, height: height * data.downsample });
       this.layer.setVisible(true);
       this.legend(data);

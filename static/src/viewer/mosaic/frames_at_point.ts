@@ -41,11 +41,11 @@ export class FramesAtPoint {
   /** The frames that see an ROI of the mosaic, and how much of it. */
   async askRoi(roi: string, name: string): Promise<void> {
     await this.adjustments(null, `Looking for the frames that see ${name}…`, async (signal) => {
-      const found = await roiFrames(this.mosaic.id, roi, signal);
-      const share = new Map(found.map((frame) => [frame, `${Math.round(100 * frame.share)} % of it`]));
-      this.fill(found, found.length, (frame) => share.get(frame as RoiInFrame) ?? "");
-      if (found.length === 0) this.say(`No frame sees ${name}.`);
-      else this.say(`${found.length} ${found.length === 1 ? "frame sees" : "frames see"} ${name}; it is projected into each, dashed.`);
+      const frames = await roiFrames(this.mosaic.id, roi, signal);
+      const share = new Map(frames.map((frame) => [frame, `${Math.round(100 * frame.share)} % of it`]));
+      this.fill(frames, frames.length, (frame) => share.get(frame as RoiInFrame) ?? "");
+      if (frames.length === 0) this.say(`No frame sees ${name}.`);
+      else this.say(`${frames.length} ${frames.length === 1 ? "frame sees" : "frames see"} ${name}; it is projected into each, dashed.`);
     });
   }
 

@@ -21,15 +21,15 @@ export function filmstrip(host: HTMLElement, player: VideoPlayer): void {
 function drawFilmstrip(film: HTMLImageElement, host: HTMLElement, count: number): void {
   const track = required(host, "[role=slider]");
   const [width, height] = [track.clientWidth, track.clientHeight];
-  const one = film.naturalWidth / count;
-  const fitting = Math.min(count, Math.max(1, Math.round(width / ((one * height) / film.naturalHeight))));
+  const tileWidth = film.naturalWidth / count;
+  const fitting = Math.min(count, Math.max(1, Math.round(width / ((tileWidth * height) / film.naturalHeight))));
   const surface = required<HTMLCanvasElement>(host, "[data-film-surface]");
   const context = trackContext(surface, track);
   if (!context) return;
   const across = surface.width / fitting;
   for (let i = 0; i < fitting; i += 1) {
     const picture = pictureAt((i + 0.5) / fitting, count);
-    context.drawImage(film, picture * one, 0, one, film.naturalHeight, i * across, 0, across, surface.height);
+    context.drawImage(film, picture * tileWidth, 0, tileWidth, film.naturalHeight, i * across, 0, across, surface.height);
   }
 }
 
@@ -42,9 +42,9 @@ function connectPreview(host: HTMLElement, preview: HTMLElement, film: HTMLImage
   const track = required(host, "[role=slider]");
   const picture = required(preview, "[data-preview-picture]");
   const { filmstrip_count: count } = player.video;
-  const one = film.naturalWidth / count;
+  const tileWidth = film.naturalWidth / count;
   Object.assign(picture.style, {
-    width: `${one}px`,
+    width: `${tileWidth}px`,
     height: `${film.naturalHeight}px`,
     backgroundImage: `url("${film.src}")`,
   });
@@ -52,9 +52,9 @@ function connectPreview(host: HTMLElement, preview: HTMLElement, film: HTMLImage
     const box = track.getBoundingClientRect();
     const share = Math.min(Math.max((event.clientX - box.left) / Math.max(box.width, 1), 0), 1);
     const frame = player.frames.at(player.frames.clamp(share * (player.frames.length - 1)));
-    picture.style.backgroundPosition = `${-pictureAt(share, count) * one}px 0`;
+    picture.style.backgroundPosition = `${-pictureAt(share, count) * tileWidth}px 0`;
     required(preview, "[data-preview-text]").textContent = `Frame ${frame.index + 1} · ${timeText(frame.time_s)}`;
-    const inside = Math.min(Math.max(share * box.width, one / 2), Math.max(box.width - one / 2, one / 2));
+    const inside = Math.min(Math.max(share * box.width, tileWidth / 2), Math.max(box.width - tileWidth / 2, tileWidth / 2));
     preview.style.left = `${inside}px`;
     preview.hidden = false;
   });

@@ -137,9 +137,9 @@ export const JUMP = 10;
 export function prefetchOrder(index: number, stride: number, count: number, capacity: number): number[] {
   const step = stride === 0 ? 1 : stride;
   const [on, back] = [Math.floor(capacity * AHEAD_SHARE), Math.floor(capacity * BEHIND_SHARE)];
-  const found: number[] = [];
+  const order: number[] = [];
   const add = (at: number): void => {
-    if (at >= 0 && at < count && !found.includes(at)) found.push(at);
+    if (at >= 0 && at < count && !order.includes(at)) order.push(at);
   };
   for (let i = 1; i <= on; i += 1) {
     add(index + i * step);
@@ -150,5 +150,5 @@ export function prefetchOrder(index: number, stride: number, count: number, capa
   if (Math.abs(step) > 1) add(index + Math.sign(step));
   const jumps = Math.abs(step) > 1 ? 0 : Math.max(Math.floor(capacity * JUMP_SHARE), MIN_JUMPS);
   for (let i = 1; i <= jumps; i += 1) add(index + Math.ceil(i / 2) * JUMP * (i % 2 ? step : -step));
-  return found;
+  return order;
 }

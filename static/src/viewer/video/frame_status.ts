@@ -72,11 +72,11 @@ export class FrameStatus {
 
 /** Stretches of equal values: `from` the first row of each up to `to`, which is not in it. */
 export function runs(values: number[]): { from: number; to: number }[] {
-  const found: { from: number; to: number }[] = [];
+  const segments: { from: number; to: number }[] = [];
   values.forEach((value, row) => {
-    const last = found.at(-1);
+    const last = segments.at(-1);
     if (last && values[last.from] === value) last.to = row + 1;
-    else found.push({ from: row, to: row + 1 });
+    else segments.push({ from: row, to: row + 1 });
   });
-  return found;
+  return segments;
 }

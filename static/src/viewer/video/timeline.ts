@@ -18,9 +18,9 @@ export function timeline(root: HTMLElement, player: VideoPlayer, store: RoiStore
   host.hidden = false;
   filmstrip(host, player);
   connectSpeed(required(host, "[data-speed]"), player, leaving);
-  const made = new Timeline(host, player, store, labels);
-  made.start();
-  return made;
+  const created = new Timeline(host, player, store, labels);
+  created.start();
+  return created;
 }
 
 /** Share of the timeline's height for the frame status; ROI marks stay visible above it. */

@@ -184,17 +184,17 @@ export class Tracks {
     required(row, "[data-track-name]").textContent = active.name || "Region";
     if (!this.job) required(row, "[data-track-state]").textContent = stateText(active, keys, here, player.index);
     for (const button of row.querySelectorAll<HTMLButtonElement>("[data-track]")) {
-      const is = button.dataset.track;
-      if (is === "before" || is === "after") button.disabled = nextKeyFrame(tracked, player.index, is === "after" ? 1 : -1) === null;
-      else if (is === "cancel") button.hidden = this.job === null;
-      else if (is !== "leave") button.disabled = active.locked || this.job !== null;
+      const action = button.dataset.track;
+      if (action === "before" || action === "after") button.disabled = nextKeyFrame(tracked, player.index, action === "after" ? 1 : -1) === null;
+      else if (action === "cancel") button.hidden = this.job === null;
+      else if (action !== "leave") button.disabled = active.locked || this.job !== null;
     }
   }
 }
 
 /** Wait until the ROI is saved; returns false on timeout. */
 async function isSaved(state: RoiState): Promise<boolean> {
-  for (let asked = 0; asked < SAVE_ASKS; asked += 1) {
+  for (let attempt = 0; attempt < SAVE_ASKS; attempt += 1) {
     if (state.isSettled && state.server) return true;
     await new Promise((resolve) => setTimeout(resolve, SAVE_ASK_EVERY_MS));
   }

@@ -71,9 +71,9 @@ export function connectCollaborators(parts: Parts): void {
 
 function avatar({ name, initials, hue, view }: Person, run: () => void): HTMLElement {
   const title = view ? `${name} is here, too. Show what they see.` : `${name} is here, too.`;
-  const made = element("button", { type: "button", class: "avatar", title, "aria-label": title, click: run }, initials);
-  made.style.setProperty("--hue", HUES[hue % HUES.length] ?? "");
-  return made;
+  const button = element("button", { type: "button", class: "avatar", title, "aria-label": title, click: run }, initials);
+  button.style.setProperty("--hue", HUES[hue % HUES.length] ?? "");
+  return button;
 }
 
 function styleOf({ initials, hue }: Person): Style {

@@ -56,11 +56,11 @@ class QuantificationPage {
     const roi = this.roi;
     if (!roi?.server) return;
     await this.run(signal, async () => {
-      const found = await figuresOf(roi.id, signal);
-      this.showFigures(found);
-      if (!found.job) return;
-      if (found.job.state === "failed") this.status.textContent = found.job.error?.message ?? "The measurement failed.";
-      else await this.wait(roi, found.job, signal);
+      const figures = await figuresOf(roi.id, signal);
+      this.showFigures(figures);
+      if (!figures.job) return;
+      if (figures.job.state === "failed") this.status.textContent = figures.job.error?.message ?? "The measurement failed.";
+      else await this.wait(roi, figures.job, signal);
     });
   }
 
@@ -116,8 +116,8 @@ class QuantificationPage {
     if (!roi || !this.toggle.checked || this.toggle.disabled) return;
     const { signal } = this.loading;
     await this.run(signal, async () => {
-      const found = await nucleiOf(roi.id, signal);
-      if (roi === this.roi && this.toggle.checked) this.nuclei.show(found);
+      const nuclei = await nucleiOf(roi.id, signal);
+      if (roi === this.roi && this.toggle.checked) this.nuclei.show(nuclei);
     });
   }
 }

@@ -108,8 +108,8 @@ export async function makeParts(root: HTMLElement, leaving: AbortSignal): Promis
     mapView.close();
     void saving.idle().then(() => draftStorage.release());
   });
-  const made = { root, leaving, canvas, labels, propertyTypes: types, player, image, history, draftStorage, drafts, store, edits, events, saving, layer, mapView, notice, projection, jumps };
-  return { ...made, mosaic: null, miniMap: null, eventPanel: null };
+  const parts = { root, leaving, canvas, labels, propertyTypes: types, player, image, history, draftStorage, drafts, store, edits, events, saving, layer, mapView, notice, projection, jumps };
+  return { ...parts, mosaic: null, miniMap: null, eventPanel: null };
 }
 
 function makeEvents(canvas: CanvasData, history: History, storage: DraftStorage, leaving: AbortSignal): VideoEvents {

@@ -129,14 +129,14 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
   finish(timeoutMs: number): Promise<void> {
     this.flush();
     return new Promise((resolve) => {
-      const timer = setTimeout(() => done(), timeoutMs);
-      const done = (): void => {
+      const timer = setTimeout(() => finish(), timeoutMs);
+      const finish = (): void => {
         clearTimeout(timer);
         stopListening();
         resolve();
       };
       const check = (): void => {
-        if (this.isOffline || !this.isSending) done();
+        if (this.isOffline || !this.isSending) finish();
       };
       const stopListening = this.on("status", () => queueMicrotask(check)); // a failure is reported before it has ended
       check();

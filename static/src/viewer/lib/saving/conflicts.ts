@@ -182,6 +182,7 @@ export class Conflicts {
   }
 }
 
+/** Adapts a conflict for the dialog: its fields as rows of text, drawn and saved as its kind of object is. */
 function openConflict<F extends object, S extends SavedObject & F, T extends SavedState<F, S>, K extends keyof VersionOf<F>>(
   conflict: Conflict<F, S, T>,
   kind: ConflictKind<F, S, T, K>,

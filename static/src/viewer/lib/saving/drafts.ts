@@ -37,9 +37,9 @@ export class Drafts<V, T extends Storable<V> = Storable<V>> {
 
   /** Hold and send what an earlier visit left, first to last. Returns how many there were. */
   async replay(): Promise<number> {
-    const kept = await this.shelf.all();
-    for (const { value } of kept) this.store.holdStored(value);
-    return kept.length;
+    const drafts = await this.shelf.all();
+    for (const { value } of drafts) this.store.holdStored(value);
+    return drafts.length;
   }
 
   private async keep(state: T): Promise<void> {

@@ -87,8 +87,8 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
 
   protected record(label: string, step: HistoryStep<F, T>): void {
     const go = (isUndo: boolean) => () => {
-      const done = this.applyStep(step, isUndo);
-      if (done) this.publish(done);
+      const applied = this.applyStep(step, isUndo);
+      if (applied) this.publish(applied);
     };
     this.history.record({ label, undo: go(true), redo: go(false) });
   }

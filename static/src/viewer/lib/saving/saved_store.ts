@@ -98,10 +98,10 @@ export abstract class SavedStore<F extends object, S extends SavedObject & F, T 
 
   /** Emit one event for many changes. */
   emitChanges(changed: AppliedChange<T>[]): void {
-    const gone = changed.filter(({ state, wasDeleted }) => state.deleted && !wasDeleted);
-    const back = changed.filter(({ state, wasDeleted }) => !state.deleted && wasDeleted);
-    if (gone.length) this.emit("removed", gone.map(({ state }) => state));
-    if (back.length) this.emit("added", back.map(({ state }) => state));
+    const removed = changed.filter(({ state, wasDeleted }) => state.deleted && !wasDeleted);
+    const restored = changed.filter(({ state, wasDeleted }) => !state.deleted && wasDeleted);
+    if (removed.length) this.emit("removed", removed.map(({ state }) => state));
+    if (restored.length) this.emit("added", restored.map(({ state }) => state));
     for (const { state, wasDeleted } of changed) if (!state.deleted && !wasDeleted) this.emit("changed", state);
   }
 }

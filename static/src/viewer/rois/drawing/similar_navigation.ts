@@ -60,10 +60,10 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
     this.asking = asking;
     this.wait({ isQueued: false, done: 0, total: 0 });
     try {
-      const found = await this.ask(anchor.id, (waiting) => this.wait(waiting), asking.signal);
+      const regions = await this.ask(anchor.id, (waiting) => this.wait(waiting), asking.signal);
       if (this.asking !== asking) return false;
       this.asking = null;
-      return this.take(found, includeDistant);
+      return this.take(regions, includeDistant);
     } catch (error) {
       if (this.asking !== asking) return false; // it was dismissed
       this.asking = null;

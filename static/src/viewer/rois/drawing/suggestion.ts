@@ -54,10 +54,10 @@ export class OutlineSuggestion extends Emitter<SuggestionEvents> {
     this.frame = question.frame;
     this.setState("asked");
     try {
-      const found = await this.propose(question, asking.signal);
+      const proposal = await this.propose(question, asking.signal);
       if (asking.signal.aborted) return;
-      this.found = found;
-      this.go(found.likely);
+      this.found = proposal;
+      this.go(proposal.likely);
     } catch (error) {
       if (asking.signal.aborted) return;
       this.dismiss();

@@ -70,14 +70,14 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
 
   /** Esc: gone, unless it is undone. */
   cancelled(outline: UnfinishedOutline): void {
-    let gone = outline;
+    let removed = outline;
     this.forget(outline.id);
     this.history.record({
       label: "Cancel outline",
-      undo: () => this.resume(gone),
+      undo: () => this.resume(removed),
       redo: () => {
-        gone = this.stopOr(gone);
-        this.forget(gone.id);
+        removed = this.stopOr(removed);
+        this.forget(removed.id);
       },
     });
   }
@@ -85,14 +85,14 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
   /** Another tool, another frame. */
   left(outline: UnfinishedOutline): void {
     if (outline.points.length < POINTS_WORTH_KEEPING) return this.cancelled(outline);
-    let kept = outline;
-    this.keep(kept);
+    let stored = outline;
+    this.keep(stored);
     this.history.record({
       label: "Put outline aside",
-      undo: () => this.resume(this.setAside.get(kept.id) ?? kept),
+      undo: () => this.resume(this.setAside.get(stored.id) ?? stored),
       redo: () => {
-        kept = this.stopOr(kept);
-        this.keep(kept);
+        stored = this.stopOr(stored);
+        this.keep(stored);
       },
     });
   }

@@ -21,10 +21,10 @@ export function classRows(
     const select = element("select", { class: "input", "aria-label": `What ${one.name} becomes` });
     const isChosen = one.name in chosen;
     const rule = isChosen ? "As it was" : fateText(one);
-    const own = isChosen ? null : one.label;
+    const ownLabel = isChosen ? null : one.label;
     select.append(
       element("option", { value: RULE }, rule),
-      ...labels.all.filter(({ id }) => id !== own).map(({ id, name }) => element("option", { value: id }, name)),
+      ...labels.all.filter(({ id }) => id !== ownLabel).map(({ id, name }) => element("option", { value: id }, name)),
       element("option", { value: NONE }, "No label"),
     );
     select.value = isChosen ? (chosen[one.name] ?? NONE) : RULE;

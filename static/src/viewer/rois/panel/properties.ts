@@ -70,11 +70,11 @@ export class PropertiesPanel {
   }
 
   private fill(state: RoiState): void {
-    const said = new Set(Object.keys(state.properties).map((key) => key.toLowerCase()));
+    const used = new Set(Object.keys(state.properties).map((key) => key.toLowerCase()));
     const typed = new Set(this.types.map((type) => type.key.toLowerCase()));
     const free = Object.keys(ordinaryProperties(state.properties)).filter((key) => !typed.has(key.toLowerCase()));
     const rows = [
-      ...this.types.filter((type) => !type.retired || said.has(type.key.toLowerCase())).map((type) => this.row(state, type)),
+      ...this.types.filter((type) => !type.retired || used.has(type.key.toLowerCase())).map((type) => this.row(state, type)),
       ...free.map((key) => this.row(state, freeText(key))),
     ];
     this.rows.replaceChildren(...rows);

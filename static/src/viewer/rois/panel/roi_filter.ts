@@ -43,8 +43,8 @@ export function passesFilter(state: RoiState, filter: RoiFilter, labels: Labels)
 export function matchesSearch(state: Pick<RoiState, "name" | "description" | "properties">, label: string, searchText: string): boolean {
   const words = searchText.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return true;
-  const said = [state.name, label, state.description, ...Object.entries(state.properties).flat()].join("\n").toLowerCase();
-  return words.every((word) => said.includes(word));
+  const text = [state.name, label, state.description, ...Object.entries(state.properties).flat()].join("\n").toLowerCase();
+  return words.every((word) => text.includes(word));
 }
 
 function areaOf({ server }: RoiState): number {

@@ -73,10 +73,10 @@ export class SelectionPanel {
     this.stopPreview();
     this.host.hidden = states.length === 0;
     const isOne = states.length < 2;
-    for (const one of this.host.querySelectorAll<HTMLElement>("[data-for-several]")) one.hidden = isOne;
+    for (const field of this.host.querySelectorAll<HTMLElement>("[data-for-several]")) field.hidden = isOne;
     const areas = states.filter(({ geometry }) => isArea(geometry)).length;
-    for (const one of this.host.querySelectorAll<HTMLElement>("[data-for-areas]")) {
-      one.hidden = areas < Number(one.dataset.forAreas);
+    for (const areaField of this.host.querySelectorAll<HTMLElement>("[data-for-areas]")) {
+      areaField.hidden = areas < Number(areaField.dataset.forAreas);
     }
     const lock = this.host.querySelector("[data-command=lock]");
     if (lock) lock.textContent = states.length && states.every((state) => state.locked) ? "Unlock" : "Lock";

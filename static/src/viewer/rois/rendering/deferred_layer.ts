@@ -119,8 +119,8 @@ class DeferredRenderer extends CanvasVectorImageLayerRenderer {
     const { center, resolution, rotation } = viewState;
     const ratio = this.picture.getImageRatio();
     const [width = 0, height = 0] = screen.map((side) => {
-      const whole = Math.round(side * pixelRatio);
-      return whole + 2 * Math.round((whole * (ratio - 1)) / 2);
+      const sidePx = Math.round(side * pixelRatio);
+      return sidePx + 2 * Math.round((sidePx * (ratio - 1)) / 2);
     });
     const extent = getForViewAndSize(center, resolution, rotation, [width / pixelRatio, height / pixelRatio]);
     const place: PaintedView = { center: [...center], resolution, rotation, pixelRatio, size: [width, height], extent };

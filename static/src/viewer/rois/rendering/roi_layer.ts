@@ -171,8 +171,8 @@ export class RoiLayer extends Emitter<LayerEvents> {
   private copySelected(): void {
     const wasAbove = this.copies.getFeatures().length > 0 || this.selectedIds.size === 0;
     const ids = this.selectedIds.size <= MAX_COPIED ? this.selectedIds : new Set<string>();
-    const gone = this.copies.getFeatures().filter((copy) => !ids.has(String(copy.getId())));
-    if (gone.length) this.copies.removeFeatures(gone);
+    const outdated = this.copies.getFeatures().filter((copy) => !ids.has(String(copy.getId())));
+    if (outdated.length) this.copies.removeFeatures(outdated);
     const fresh = [...ids].filter((id) => !this.copyOf(id)).flatMap((id) => {
       const feature = this.features.get(id);
       const geometry = feature?.getGeometry()?.clone();
@@ -279,13 +279,13 @@ export class RoiLayer extends Emitter<LayerEvents> {
   }
 
   private remove(states: RoiState[]): void {
-    const gone = new Set(states.map((state) => state.id));
+    const ids = new Set(states.map((state) => state.id));
     for (const state of states) {
       const feature = this.features.get(state.id);
       if (feature) this.source.removeFeature(feature);
       this.features.delete(state.id);
     }
-    this.selectMany([...this.selectedIds].filter((id) => !gone.has(id)));
+    this.selectMany([...this.selectedIds].filter((id) => !ids.has(id)));
   }
 
   private styleOf(feature: FeatureLike, resolution: number): Style[] | undefined {

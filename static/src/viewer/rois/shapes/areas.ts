@@ -69,8 +69,8 @@ export function withoutHoles(geometry: RoiGeometry): RoiGeometry {
  * that area. By the nonzero rule: both loops of an eight, and no hole where the ends of an outline overlap.
  */
 export function uncrossed(ring: Position[], leastPx2: number): AreaGeometry | null {
-  const found = combined(ClipType.Union, [ring.slice(0, -1).map(pointOf)], []);
-  const parts = found ? polygonsOf(found) : [];
+  const union = combined(ClipType.Union, [ring.slice(0, -1).map(pointOf)], []);
+  const parts = union ? polygonsOf(union) : [];
   const covered = parts.reduce((sum, rings) => sum + areaPx(rings), 0);
   if (Math.abs(covered - areaPx([ring])) < leastPx2) return null;
   return joined(parts.filter((rings) => areaPx(rings) >= leastPx2));
@@ -93,8 +93,8 @@ export function split(geometry: RoiGeometry, line: Position[]): RoiGeometry[] | 
   for (const rings of polygonsOf(geometry)) {
     const part = pathsOf({ type: "Polygon", coordinates: rings });
     const cut = [ClipType.Intersection, ClipType.Difference].flatMap((type) => {
-      const found = combined(type, part, [side], FillRule.EvenOdd);
-      return found ? polygonsOf(found) : [];
+      const result = combined(type, part, [side], FillRule.EvenOdd);
+      return result ? polygonsOf(result) : [];
     });
     if (cut.length > 1) pieces.push(...cut);
     else untouched.push(rings);

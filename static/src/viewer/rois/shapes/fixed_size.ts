@@ -49,12 +49,12 @@ const TEXT = /^(circle|square|field) (?:(\d+) of (\d+), )?(\d+(?:\.\d+)?) mm²$/
 
 /** The size that the properties name; null if they name none, or if the area (µm²) is another one. */
 export function fixedSizeOf(properties: Properties, areaUm2: number | null): FixedSize | null {
-  const found = TEXT.exec(properties[FIXED_SIZE_KEY] ?? "");
-  if (!found || areaUm2 === null) return null;
-  const areaMm2 = Number(found[4]);
+  const match = TEXT.exec(properties[FIXED_SIZE_KEY] ?? "");
+  if (!match || areaUm2 === null) return null;
+  const areaMm2 = Number(match[4]);
   if (Math.abs(areaUm2 / UM2_PER_MM2 - areaMm2) > MAX_AREA_ERROR * areaMm2) return null;
-  const field: FixedSize["field"] = found[2] ? [Number(found[2]), Number(found[3])] : null;
-  return { kind: found[1] as FixedSize["kind"], areaMm2, field, grid: properties[GRID_KEY] ?? "" };
+  const field: FixedSize["field"] = match[2] ? [Number(match[2]), Number(match[3])] : null;
+  return { kind: match[1] as FixedSize["kind"], areaMm2, field, grid: properties[GRID_KEY] ?? "" };
 }
 
 /** "10 fields, 2.37 mm²"; null unless all are fields of one grid. */
@@ -174,11 +174,11 @@ const LATTICE = STEPS.flatMap((row) => STEPS.map((column): Position => [column, 
 /** The accepted centres nearest to a point, `count` at most, row by row. */
 export function nearestCentres(at: Position, layout: GridLayout, scale: Scale, isAccepted: (centre: Position) => boolean): Position[] {
   const [dx, dy] = pitchOf(layout, scale);
-  const found: Position[] = [];
+  const steps: Position[] = [];
   for (const step of LATTICE) {
-    if (found.length === layout.count) break;
-    if (isAccepted([at[0] + step[0] * dx, at[1] + step[1] * dy])) found.push(step);
+    if (steps.length === layout.count) break;
+    if (isAccepted([at[0] + step[0] * dx, at[1] + step[1] * dy])) steps.push(step);
   }
-  found.sort((a, b) => a[1] - b[1] || a[0] - b[0]);
-  return found.map(([column, row]) => [at[0] + column * dx, at[1] + row * dy]);
+  steps.sort((a, b) => a[1] - b[1] || a[0] - b[0]);
+  return steps.map(([column, row]) => [at[0] + column * dx, at[1] + row * dy]);
 }

@@ -20,10 +20,10 @@ export function floodFilled(picture: Pixels, [seedX, seedY]: Position, tolerance
   const { width, height, data } = picture;
   const mask = new Uint8Array(width * height);
   const [red, green, blue] = meanAround(picture, seedX, seedY);
-  const most = tolerance * tolerance;
+  const maxSquared = tolerance * tolerance;
   const isLike = (at: number): boolean => {
     const [dr, dg, db] = [(data[4 * at] ?? 0) - red, (data[4 * at + 1] ?? 0) - green, (data[4 * at + 2] ?? 0) - blue];
-    return dr * dr + dg * dg + db * db <= most;
+    return dr * dr + dg * dg + db * db <= maxSquared;
   };
   const first = seedY * width + seedX;
   mask[first] = 1;
@@ -81,12 +81,12 @@ const STEPS: readonly Position[] = [[1, 0], [0, 1], [-1, 0], [0, -1]];
 export function ringsOf(mask: Mask, width: number): Position[][] {
   const height = mask.length / width;
   const isIn = (x: number, y: number): boolean => x >= 0 && y >= 0 && x < width && y < height && mask[y * width + x] === 1;
-  const seen = new Uint8Array(mask.length); // whose upper edge lies on a ring already
+  const isTraced = new Uint8Array(mask.length); // whose upper edge lies on a ring already
   const rings: Position[][] = [];
   for (let y = 0; y < height; y += 1) {
     for (let x = 0; x < width; x += 1) {
-      if (!isIn(x, y) || isIn(x, y - 1) || seen[y * width + x]) continue;
-      rings.push(tracedRing([x, y], isIn, (column, row) => (seen[row * width + column] = 1)));
+      if (!isIn(x, y) || isIn(x, y - 1) || isTraced[y * width + x]) continue;
+      rings.push(tracedRing([x, y], isIn, (column, row) => (isTraced[row * width + column] = 1)));
     }
   }
   return rings;

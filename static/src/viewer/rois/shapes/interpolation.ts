@@ -116,8 +116,8 @@ function centred(points: Position[]): Position[] {
 /** Position of each vertex as a share of the length. */
 function sharesOf(points: Position[]): number[] {
   const sums = lengthsOf(points);
-  const whole = sums.at(-1) ?? 0;
-  return sums.slice(0, -1).map((sum) => (whole > 0 ? sum / whole : 0));
+  const total = sums.at(-1) ?? 0;
+  return sums.slice(0, -1).map((sum) => (total > 0 ? sum / total : 0));
 }
 
 /** The length up to each vertex, and around the whole ring. */

@@ -16,11 +16,11 @@ export interface Tracked {
 export function keyFrames({ frame, geometry, shape, track }: Tracked): KeyFrame[] {
   if (!frame) return [];
   const flagged = track.find(({ index }) => index === frame.index);
-  const own: KeyFrame = flagged ?? {
+  const ownKey: KeyFrame = flagged ?? {
     ...{ index: frame.index, pts: frame.pts, geometry, shape },
     ...{ outside: false, by: "hand", drift_px: 0 },
   };
-  return [...track.filter(({ index }) => index !== frame.index), own].sort((a, b) => a.index - b.index);
+  return [...track.filter(({ index }) => index !== frame.index), ownKey].sort((a, b) => a.index - b.index);
 }
 
 /** The outline on a frame, or null if the ROI is not there. */
@@ -71,14 +71,14 @@ export function withoutFrame(roi: Tracked, frame: FrameRef, frameAt: FrameAt): K
   const [first, last] = [keys[0]?.index ?? index, keys.at(-1)?.index ?? index];
   if (first === last) return null;
   let track = roi.track;
-  const own = roi.frame?.index;
+  const ownIndex = roi.frame?.index;
   for (const near of [index - 1, index + 1]) {
     const outline = near >= first && near <= last ? outlineOn(roi, near) : null;
-    const isKey = near === own || track.some((key) => key.index === near);
+    const isKey = near === ownIndex || track.some((key) => key.index === near);
     if (outline && !isKey) track = withKeyFrame({ ...roi, track }, frameAt(near), outline);
   }
   track = sorted([...without(track, index), outside(frame)]);
-  return isVisibleSomewhere({ ...roi, track }) ? withoutLeadingOutside(track, own) : null;
+  return isVisibleSomewhere({ ...roi, track }) ? withoutLeadingOutside(track, ownIndex) : null;
 }
 
 /** End the track at this frame, without later key frames. */
@@ -96,16 +96,16 @@ function cut(roi: Tracked, frame: FrameRef, isGone: (index: number) => boolean):
   if (!outline || !roi.frame) return null;
   const track = roi.track.filter((key) => !isGone(key.index));
   const isKey = roi.frame.index === frame.index || track.some((key) => key.index === frame.index);
-  const kept = isKey ? track : withKeyFrame({ ...roi, track }, frame, outline);
+  const keys = isKey ? track : withKeyFrame({ ...roi, track }, frame, outline);
   // its own frame stays known, as one where it is not
-  return isGone(roi.frame.index) ? sorted([...without(kept, roi.frame.index), outside(roi.frame)]) : kept;
+  return isGone(roi.frame.index) ? sorted([...without(keys, roi.frame.index), outside(roi.frame)]) : keys;
 }
 
 /** Drop leading "outside" key frames, except the ROI's own. */
 function withoutLeadingOutside(track: KeyFrame[], own: number | undefined): KeyFrame[] {
-  const kept = [...track];
-  while (kept[0]?.outside && kept[0].index !== own && (own === undefined || kept[0].index < own)) kept.shift();
-  return kept;
+  const trimmed = [...track];
+  while (trimmed[0]?.outside && trimmed[0].index !== own && (own === undefined || trimmed[0].index < own)) trimmed.shift();
+  return trimmed;
 }
 
 function isVisibleSomewhere(roi: Tracked): boolean {
@@ -115,6 +115,6 @@ function isVisibleSomewhere(roi: Tracked): boolean {
 /** The key frame before or after a frame, by index; null if there is none. */
 export function nextKeyFrame(roi: Tracked, index: number, by: 1 | -1): number | null {
   const places = keyFrames(roi).map((key) => key.index);
-  const found = by > 0 ? places.find((place) => place > index) : places.findLast((place) => place < index);
-  return found ?? null;
+  const next = by > 0 ? places.find((place) => place > index) : places.findLast((place) => place < index);
+  return next ?? null;
 }

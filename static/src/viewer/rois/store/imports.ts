@@ -14,7 +14,7 @@ export type RoiImport = Schemas["RoiImport"];
 /** By name of a class: a label's id, or null for none. Classes that are not in it go by the server's rule. */
 export type ImportLabels = Record<string, string | null>;
 
-const one = (id: string): string => `${API_ROOT}/roi-imports/${id}/`;
+const importUrl = (id: string): string => `${API_ROOT}/roi-imports/${id}/`;
 
 /** Sends a document to be previewed. */
 export function importSend(
@@ -29,11 +29,11 @@ export function importSend(
 }
 
 export function importStart(id: string, labels: ImportLabels, dryRun: boolean): Promise<RoiImport> {
-  return postJson(`${one(id)}start/`, { labels, dry_run: dryRun });
+  return postJson(`${importUrl(id)}start/`, { labels, dry_run: dryRun });
 }
 
 export function importGet(id: string): Promise<RoiImport> {
-  return getJson(one(id));
+  return getJson(importUrl(id));
 }
 
 /** Number of ROIs and events that an import writes. */
@@ -52,11 +52,11 @@ export function isUndoable(row: RoiImport): boolean {
   return isOver && !row.undone_at && row.report !== null && writtenCount(row.report) > 0;
 }
 
-export const importTableUrl = (id: string): string => `${one(id)}report.csv`;
+export const importTableUrl = (id: string): string => `${importUrl(id)}report.csv`;
 
 /** Undo an import: the counts, or for a large import the row of the job that undoes it. */
 export async function importUndo(id: string): Promise<ImportUndone | RoiImport> {
-  return (await call(`${one(id)}undo/`, { method: "POST" })).json() as Promise<ImportUndone | RoiImport>;
+  return (await call(`${importUrl(id)}undo/`, { method: "POST" })).json() as Promise<ImportUndone | RoiImport>;
 }
 
 export async function importStop(job: string): Promise<void> {

@@ -113,9 +113,9 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
   }
 
   private dropOutside(kept: Set<string>): void {
-    const gone = this.live().filter((state) => state.isSettled && state.server && !kept.has(state.id));
-    for (const state of gone) this.states.delete(state.id);
-    if (gone.length) this.emit("removed", gone);
+    const removed = this.live().filter((state) => state.isSettled && state.server && !kept.has(state.id));
+    for (const state of removed) this.states.delete(state.id);
+    if (removed.length) this.emit("removed", removed);
   }
 
   /** Take over what others did since the ROIs were loaded, and count it. */

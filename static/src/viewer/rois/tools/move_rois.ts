@@ -47,8 +47,8 @@ export class MoveRois extends PointerInteraction {
   override handleDragEvent(event: MapBrowserEvent): void {
     const [x, y] = pointerAt(event);
     const next: Position = [x - this.from[0], y - this.from[1]];
-    const least = MIN_SCREEN_PX * (event.map.getView().getResolution() ?? 1);
-    this.isMoving ||= Math.hypot(...next) >= least;
+    const minDistance = MIN_SCREEN_PX * (event.map.getView().getResolution() ?? 1);
+    this.isMoving ||= Math.hypot(...next) >= minDistance;
     if (!this.isMoving) return;
     this.show([next[0] - this.by[0], next[1] - this.by[1]]);
     this.by = next;

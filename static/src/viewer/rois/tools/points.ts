@@ -19,8 +19,8 @@ export class Points {
     const placed = inHundredths(at);
     const state = this.open;
     if (!state) {
-      const made = this.edits.create({ geometry: { type: "Point", coordinates: placed }, shape: "point" }, this.context.label(), this.context.frame());
-      this.layer.select(made.id);
+      const created = this.edits.create({ geometry: { type: "Point", coordinates: placed }, shape: "point" }, this.context.label(), this.context.frame());
+      this.layer.select(created.id);
       return;
     }
     const coordinates = [...verticesOf(state.geometry), placed];

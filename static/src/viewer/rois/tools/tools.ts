@@ -268,8 +268,8 @@ export class Tools extends Emitter<ToolEvents> {
     if (shortfall) this.emit("notice", shortfall);
     if (!planned.length) return;
     const [label, frame] = [this.context.label(), this.context.frame()];
-    const made = planned.map(({ geometry, size }) => ({ wanted: { geometry, label, properties: propertiesOfSize(size) }, frame }));
-    this.commands?.create(made.length > 1 ? "Place fields" : "Place region", made);
+    const fields = planned.map(({ geometry, size }) => ({ wanted: { geometry, label, properties: propertiesOfSize(size) }, frame }));
+    this.commands?.create(fields.length > 1 ? "Place fields" : "Place region", fields);
     queueMicrotask(() => this.use("move")); // as in createRoi
   }
 
@@ -376,21 +376,21 @@ export class Tools extends Emitter<ToolEvents> {
     if (this.isPanning || !SELECTING_TOOLS.has(this.current)) return;
     if (altKeyOnly(event)) return; // removes a vertex
     if (this.layer.layer.getVisible()) {
-      const found = this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1);
+      const roi = this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1);
       const isAdded = event.originalEvent.shiftKey;
-      if (isAdded && found) this.layer.toggleSelected(found.id);
-      else if (!isAdded) this.layer.select(found?.id ?? null);
-      if (found || isAdded || this.current === "select") return;
+      if (isAdded && roi) this.layer.toggleSelected(roi.id);
+      else if (!isAdded) this.layer.select(roi?.id ?? null);
+      if (roi || isAdded || this.current === "select") return;
     }
     this.emit("point", { at: l0FromMap(event.coordinate), asked: false });
   }
 
   private hover(event: MapBrowserEvent): void {
     if (!SELECTING_TOOLS.has(this.current) || this.isPanning || event.dragging) return;
-    const found = this.layer.layer.getVisible()
+    const roi = this.layer.layer.getVisible()
       ? this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1)
       : null;
-    const isMovable = found && this.layer.selectedIds.has(found.id) && !found.locked && this.isIdle();
-    this.setCursor(isMovable ? "move" : found ? "pointer" : this.idleCursor());
+    const isMovable = roi && this.layer.selectedIds.has(roi.id) && !roi.locked && this.isIdle();
+    this.setCursor(isMovable ? "move" : roi ? "pointer" : this.idleCursor());
   }
 }

@@ -81,21 +81,21 @@ export class Wand extends PointerInteraction {
   }
 
   override handleUpEvent(event: MapBrowserEvent): boolean {
-    const found = this.region();
+    const region = this.region();
     this.cancel();
-    if (!found) return false;
+    if (!region) return false;
     const resolution = event.map.getView().getResolution() ?? 1;
-    const target = this.painting.target(found, this.isErasing, this.isExtending);
-    const problem = this.painting.apply(found, target, this.isErasing, resolution);
+    const target = this.painting.target(region, this.isErasing, this.isExtending);
+    const problem = this.painting.apply(region, target, this.isErasing, resolution);
     if (problem) this.showNotice(problem);
     return false;
   }
 
   private show(): void {
     this.source.clear();
-    const found = this.region();
-    if (!found) return;
-    const geometry = geometryFromL0(found);
+    const region = this.region();
+    if (!region) return;
+    const geometry = geometryFromL0(region);
     this.source.addFeature(new Feature(geometry instanceof MultiPolygon ? geometry : geometry.clone()));
   }
 

@@ -313,7 +313,7 @@ export class VideoEventPanel {
 
 /** The colour of a name: a bar, or a diamond for a moment. */
 function swatch(name: string, isMoment: boolean): HTMLElement {
-  const made = element("span", { class: isMoment ? "event-swatch event-swatch--moment" : "event-swatch", "aria-hidden": "true" });
-  made.style.setProperty("--event-hue", String(hueOf(name)));
-  return made;
+  const mark = element("span", { class: isMoment ? "event-swatch event-swatch--moment" : "event-swatch", "aria-hidden": "true" });
+  mark.style.setProperty("--event-hue", String(hueOf(name)));
+  return mark;
 }

@@ -109,8 +109,8 @@ export function durationText({ first, last }: Pick<VideoEventFields, "first" | "
   const seconds = last.time_s - first.time_s;
   if (first.index === last.index) return "";
   if (seconds < 60) return `${seconds.toFixed(2)} s`;
-  const whole = Math.round(seconds);
-  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")} min`;
+  const rounded = Math.round(seconds);
+  return `${Math.floor(rounded / 60)}:${String(rounded % 60).padStart(2, "0")} min`;
 }
 
 /** "Frame 12, 00:00.480", "Frames 12 to 30, 00:00.480 to 00:01.200". */

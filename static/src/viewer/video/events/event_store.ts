@@ -72,11 +72,11 @@ export class VideoEventStore extends SavedStore<VideoEventFields, VideoEvent, Vi
 
   /** Drop events that others deleted since the last load, not those that were saved while it ran. */
   private dropMissing(before: Map<VideoEventState, number | undefined>, present: Set<string>): void {
-    const gone = this.live().filter(
+    const removed = this.live().filter(
       (state) => state.isSettled && state.server && !present.has(state.id) && before.get(state) === state.server.version,
     );
-    for (const state of gone) this.states.delete(state.id);
-    if (gone.length) this.emit("removed", gone);
+    for (const state of removed) this.states.delete(state.id);
+    if (removed.length) this.emit("removed", removed);
   }
 }
 
