@@ -29,6 +29,8 @@ from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
 
 PER_PAGE = 50  # two screens
+_KINDS = {"roi": "region", "canvas": "image"}
+"""Kinds of objects that people know by another word."""
 
 
 @audited(GET=AuditRule("audit.viewed", "lab"))
@@ -113,4 +115,5 @@ def _rows(entries: list[AuditEntry], user: User) -> list[_Row]:
 def _about(entry: AuditEntry, people: Mapping[uuid.UUID, str]) -> str:
     if entry.object_id is None or entry.kind in {"case", "lab"}:
         return ""
-    return people.get(entry.object_id) or f"{entry.kind} {str(entry.object_id)[:8]}"
+    kind = _KINDS.get(entry.kind, entry.kind.replace("_", " "))
+    return people.get(entry.object_id) or f"{kind} {str(entry.object_id)[:8]}"

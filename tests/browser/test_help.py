@@ -56,6 +56,9 @@ def test_the_guide_is_accessible_and_loads_no_other_host(browser: Any, served: s
     assert seen.complaints == []
     assert [url for url in asked if not url.startswith((served, "data:", "blob:"))] == []
     assert problems == []
+    page.goto(f"{served}/help/")
+    broken = "[...document.images].filter((one) => one.complete && !one.naturalWidth)"
+    assert page.evaluate(f"{broken}.map((one) => one.src)") == []
     context.close()
 
 

@@ -228,5 +228,5 @@ def _embed_submit(roi: Roi, user: User | None) -> Job:
         lab=roi.lab,
         user=user,
         target=roi,
-        target_name=f"{roi.name or 'ROI'} on {roi.canvas.name}",
+        target_name=f"{roi.name or 'Region'} on {roi.canvas.name}",
     )

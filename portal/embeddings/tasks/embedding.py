@@ -46,7 +46,11 @@ FIRST_PART, MAX_PART = 4, 256  # ROIs; later parts are sized by the measured tim
 
 
 @job_task(
-    EMBED_KIND, queue="gpu", title="Embed region", retry_on=(OSError,), batching=EMBED_BATCHES
+    EMBED_KIND,
+    queue="gpu",
+    title="Prepare region for search",
+    retry_on=(OSError,),
+    batching=EMBED_BATCHES,
 )
 def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
     """Embed an ROI. Skipped if it is deleted or already embedded."""
@@ -117,7 +121,7 @@ def _embed(
 @job_task(
     CANVAS_KIND,
     queue="gpu",
-    title="Embed all regions",
+    title="Prepare all regions for search",
     priority=Priority.BULK,
     retry_on=(OSError,),
 )

@@ -116,7 +116,7 @@ def _read_vectors(
 
 @job_task(
     BACKFILL_KIND,
-    title="Embed the archive again",
+    title="Prepare the archive for search again",
     priority=Priority.BULK,
     retry_on=(OSError,),
 )

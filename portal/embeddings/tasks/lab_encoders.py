@@ -97,7 +97,7 @@ def _embed(
 @job_task(
     LAB_ENCODER_KIND,
     queue="gpu",
-    title="Embed the archive with what was learned",
+    title="Prepare the archive for what was learned",
     priority=Priority.BULK,
     retry_on=(OSError, OperationalError),
 )
@@ -142,7 +142,7 @@ def _save_part(
 
 @job_task(
     METRIC_KIND,
-    title="Embed the archive with what was learned",
+    title="Prepare the archive for what was learned",
     priority=Priority.BULK,
     retry_on=(OSError, OperationalError),  # deadlocks
 )

@@ -16,7 +16,7 @@ from tests.browser.conftest import run_job
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-SIZES = [(1280, 720), (1366, 768), (1024, 768)]
+SIZES = [(1280, 720), (1366, 768), (1024, 768), (820, 1180), (768, 1024)]
 ACTIONS = ["Submit for review", "Comments", "History", "Delete"]
 SIMILAR = {"slide": ["Similar cases", "Find similar here"], "video": ["Find again"]}
 SIMILAR["mosaic"] = ["Frames", "Find again"]
@@ -81,6 +81,8 @@ def test_the_primary_actions_of_a_region_are_visible_on_small_screens(
                 action.and_(page.locator(f"[aria-label='{name}']"))
             )
             assert not action.first.evaluate(IS_COVERED), (width, height, name)
+        for part in ("[data-panel-toggle]", "[data-save-text]"):
+            assert not page.locator(part).evaluate(IS_COVERED), (width, height, part)
         rows = panel.locator(".roi-row")
         seen = [row for row in rows.all() if not row.evaluate(IS_COVERED)]
         assert len(seen) >= 2, (width, height)
