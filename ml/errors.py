@@ -138,7 +138,7 @@ class MissingDependencyError(MlError):
 
 
 class CancelledError(MlError):
-    """The caller asked to stop; what was written so far is discarded."""
+    """Cancelled by the caller; results written so far are discarded."""
 
     code = "cancelled"
 

@@ -1,7 +1,7 @@
 /*
  * ROIs of a Tessera portal to and from the image that is open in QuPath 0.5 or 0.6.
  *
- * Run it in the script editor; README.md beside it says how. The address and the token come from TESSERA_URL and
+ * Run it in the script editor; README.md in this folder says how. The address and the token come from TESSERA_URL and
  * TESSERA_TOKEN or are asked for; the token is kept nowhere.
  */
 import static qupath.lib.gui.scripting.QPEx.*

@@ -120,11 +120,11 @@ def slide_inspect(source: Path, folder: Path, *, progress: Progress) -> SlideIns
     """
     if not is_dicom_slide(read_head(source)):
         return _slide(_run("inspect_slide", source, folder, progress, INSPECT_LIMITS))
-    alone = folder.parent / "alone"
-    alone.mkdir()
-    _link(source, alone / DICOM_NAME)
-    inspected = _slide(_run("inspect_slide", alone / DICOM_NAME, folder, progress, INSPECT_LIMITS))
-    alone.replace(folder / SET_FOLDER)
+    single = folder.parent / "single"
+    single.mkdir()
+    _link(source, single / DICOM_NAME)
+    inspected = _slide(_run("inspect_slide", single / DICOM_NAME, folder, progress, INSPECT_LIMITS))
+    single.replace(folder / SET_FOLDER)
     return replace(inspected, pixels=f"{SET_FOLDER}/{DICOM_NAME}")
 
 
@@ -334,7 +334,7 @@ def preview_make(source: Path, folder: Path, *, image: str, at: float) -> Previe
     """
     shown = source
     if is_dicom_slide(read_head(source)):  # read by folder, as in ``slide_inspect``
-        shown = folder / "alone" / DICOM_NAME
+        shown = folder / "single" / DICOM_NAME
         shown.parent.mkdir()
         _link(source, shown)
     made = folder / "made"

@@ -49,7 +49,9 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
         parameters=[
             _LAB,
             OpenApiParameter("actor", str, description="Id of a person"),
-            OpenApiParameter("action", str, description="As it stands in an entry"),
+            OpenApiParameter(
+                "action", str, description="Action of the entries, such as case.viewed"
+            ),
             OpenApiParameter("case", str, description="Id of a case"),
             OpenApiParameter("object", str, description="Id of anything"),
             OpenApiParameter("since", str, description="A day, YYYY-MM-DD, UTC"),

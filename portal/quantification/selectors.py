@@ -121,7 +121,7 @@ def region_nuclei(user: User, roi: Roi) -> RoiQuantification | None:
 
 
 def job_open(roi: Roi) -> Job | None:
-    """Unfinished job that measures an ROI, for services: whoever asked."""
+    """Unfinished job that measures an ROI, of any user; for services."""
     jobs = Job.objects.filter(kind=QUANTIFY_KIND, target_id=roi.pk, lab_id=roi.lab_id)
     return jobs.exclude(state__in=ENDED_STATES).order_by("created_at").first()
 

@@ -77,7 +77,7 @@ class ArrangementResult(TypedDict):
         overall: Mean over the sets of ``arrangement.toml``.
         pairs: Of the tasks again, how often a query is nearer to its region than to a copy with the
             same vertices rearranged, less that of the mean, which is one half.
-        suite: Change of the mean margin in ``suite.toml`` without stain swaps; empty if not asked.
+        suite: Change of the mean margin in ``suite.toml`` without stain swaps; empty if unused.
     """
 
     encoder: str

@@ -138,7 +138,7 @@ class SlideSerializer(_ItemSerializer):
     objective_power = serializers.FloatField(read_only=True, allow_null=True)
     stain = serializers.CharField(read_only=True, help_text="Empty where nobody knows it")
     is_stain_by_hand = serializers.BooleanField(
-        read_only=True, help_text="A person said it, not the file"
+        read_only=True, help_text="Set by a person, not read from the file"
     )
     properties = serializers.DictField(child=serializers.CharField(), read_only=True)
 

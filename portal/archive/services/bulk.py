@@ -72,7 +72,7 @@ class DetailsResult(BulkResult):
 def cases_update(*, user: User, case_ids: Sequence[uuid.UUID], **details: str) -> DetailsResult:
     """Set organ or diagnosis of cases, in one transaction. Emits ``case.changed`` for each.
 
-    The words are spelled as each case's lab does; a code of its vocabulary stands for the term.
+    The words are spelled as each case's lab does; a code of its vocabulary is replaced by its term.
 
     Args:
         case_ids: 1 to ``MAX_CASES``.

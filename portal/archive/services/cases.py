@@ -111,7 +111,7 @@ def words_spelled(
     """Words of fields as the lab's vocabulary writes them, or else as its other cases do.
 
     Args:
-        words: A code of the vocabulary stands for its term.
+        words: A code of the vocabulary is replaced by its term.
         changed: Cases that get the words; their own spelling does not count.
     """
     terms = {name: word for name, word in words.items() if name in VocabularyField.values}

@@ -16,7 +16,7 @@ from portal.core.tasks import REGISTRY, internal_kinds
 from portal.jobs.models import Job, JobState, WorkerHeartbeat
 from portal.labs.models import User
 
-REAPER_QUEUES = "-"  # stands for the queues in a reaper's heartbeat: it serves none
+REAPER_QUEUES = "-"  # queues in the heartbeat of a reaper, which serves none
 WORKER_SILENT_AFTER = timedelta(seconds=45)  # four missed heartbeats, one each 10 s
 WEEK = timedelta(days=7)
 ME = "me"

@@ -11,7 +11,7 @@ export type ThreadEntry = Schemas["ThreadEntry"];
 export type Verdict = Schemas["Verdict"];
 
 const ACTION_TEXTS: Record<string, string> = {
-  comment: "said",
+  comment: "commented",
   submitted: "submitted it",
   accepted: "accepted it",
   rejected: "rejected it",

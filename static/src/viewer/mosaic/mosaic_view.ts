@@ -89,10 +89,10 @@ export class MosaicView {
     const projected = this.projected(mosaic, component);
     const actions = { open: () => this.tabs.open("panel-frames"), choose: (pts: number) => strip.seekPts(pts) };
     const framesAtPoint = new FramesAtPoint(root, mosaic, component, this.overlay, actions);
-    tools.on("point", ({ at, asked }) => {
-      const roi = asked ? null : projected.at(at, this.targets.mapView.view.getResolution() ?? 1);
+    tools.on("point", ({ at, isFramesTool }) => {
+      const roi = isFramesTool ? null : projected.at(at, this.targets.mapView.view.getResolution() ?? 1);
       if (roi) this.showNotice(roi);
-      else if (asked || this.tabs.current === "panel-frames") void framesAtPoint.ask(at);
+      else if (isFramesTool || this.tabs.current === "panel-frames") void framesAtPoint.ask(at);
     });
     this.connectRois(framesAtPoint);
     tools.on("tool", (tool) => {

@@ -65,7 +65,7 @@ function bar(root: HTMLElement, suggestion: OutlineSuggestion, { accept, dismiss
     const { count, at } = suggestion.steps;
     host.hidden = state === "none";
     host.dataset.state = state;
-    text.textContent = state === "asked" ? "Looking for an outline…" : count > 1 ? `Outline ${at + 1} of ${count}` : "Outline";
+    text.textContent = state === "requested" ? "Looking for an outline…" : count > 1 ? `Outline ${at + 1} of ${count}` : "Outline";
     range.max = String(Math.max(count - 1, 0));
     range.value = String(at);
     range.disabled = count < 2;

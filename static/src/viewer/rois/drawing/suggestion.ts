@@ -21,7 +21,7 @@ export const PROPOSAL_STYLE = [
   }),
 ];
 
-export type SuggestionState = "none" | "asked" | "shown";
+export type SuggestionState = "none" | "requested" | "shown";
 
 interface SuggestionEvents {
   change: SuggestionState;
@@ -52,7 +52,7 @@ export class OutlineSuggestion extends Emitter<SuggestionEvents> {
     const asking = new AbortController();
     this.asking = asking;
     this.frame = question.frame;
-    this.setState("asked");
+    this.setState("requested");
     try {
       const proposal = await this.propose(question, asking.signal);
       if (asking.signal.aborted) return;

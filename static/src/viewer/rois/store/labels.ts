@@ -20,7 +20,7 @@ function ordered(labels: Label[]): Label[] {
   return below(null);
 }
 
-/** Stands for ROIs without a label where the id of a label is expected. */
+/** Filter value of ROIs without a label, in place of the id of a label. */
 export const UNLABELLED = "none";
 
 interface LabelEvents {

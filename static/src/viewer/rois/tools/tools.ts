@@ -60,8 +60,8 @@ interface ToolEvents {
   cancelled: UnfinishedOutline;
   /** Another tool or another frame while one was open. */
   left: UnfinishedOutline;
-  /** A click outside of ROIs, in level-0 pixels; `asked` if made with the frames tool. */
-  point: { at: Position; asked: boolean };
+  /** A click outside of ROIs, in level-0 pixels; `isFramesTool` if made with the frames tool. */
+  point: { at: Position; isFramesTool: boolean };
   search: Extent; // a box, on the map
 }
 
@@ -250,7 +250,7 @@ export class Tools extends Emitter<ToolEvents> {
     if (tool === "wand") return new Wand(this.map, this.painting, this.context.color(), isPanning, showNotice);
     if (tool === "fixed" && this.context.fixedSizes) return new FixedSizeTool(this.map, this.context.fixedSizes, isPanning, (at) => this.placeFixedSize(at));
     if (tool === "point") return new Press(isPanning, (at) => this.points.add(at));
-    if (tool === "frames") return new Press(isPanning, (at) => this.emit("point", { at, asked: true }));
+    if (tool === "frames") return new Press(isPanning, (at) => this.emit("point", { at, isFramesTool: true }));
     if (tool === "outline") return new Press(isPanning, () => undefined); // its clicks are the map's
     const progress = (placedCount: number): void => this.emit("step", placedCount);
     if (tool === "ruler" || tool === "angle") return this.measuring.drawing(tool, isPanning, { progress, measured: (text) => this.emit("measured", text) });
@@ -382,7 +382,7 @@ export class Tools extends Emitter<ToolEvents> {
       else if (!isAdded) this.layer.select(roi?.id ?? null);
       if (roi || isAdded || this.current === "select") return;
     }
-    this.emit("point", { at: l0FromMap(event.coordinate), asked: false });
+    this.emit("point", { at: l0FromMap(event.coordinate), isFramesTool: false });
   }
 
   private hover(event: MapBrowserEvent): void {
