@@ -56,13 +56,13 @@ class RunningMilvus:
         self._folder = folder
         first = 20_000 + os.getpid() % 200 * 200
         arguments = [str(folder), str(first)]
-        told = subprocess.run(
+        output = subprocess.run(
             [HOME / "bin" / "python", "-c", _PREPARE, *arguments],
             check=True,
             capture_output=True,
             text=True,
         ).stdout
-        ports = json.loads(told)
+        ports = json.loads(output)
         self.url, self._health = f"http://127.0.0.1:{ports['port']}", ports["health"]
         config = folder / "configs" / "milvus.yaml"
         text = config.read_text()

@@ -144,11 +144,11 @@ def test_the_page_of_settings_lists_what_the_code_reads_and_nothing_else() -> No
     read = {text for path in modules for text in constants_of(path) if re.fullmatch(VARIABLE, text)}
     for path in (ROOT / "docker").iterdir():
         read |= set(re.findall(rf"\$\{{?({VARIABLE})", path.read_text()))
-    begun = {name for name in read if name.endswith("_")}  # the code puts their ends together
+    prefixes = {name for name in read if name.endswith("_")}  # the code puts their ends together
     tests = {text for path in ROOT.glob("tests/**/*.py") for text in constants_of(path)}
     listed = set(listed_settings())
-    assert read - begun - listed == set()
-    assert {name for name in listed - read - tests if not name.startswith(tuple(begun))} == set()
+    assert read - prefixes - listed == set()
+    assert {name for name in listed - read - tests if not name.startswith(tuple(prefixes))} == set()
 
 
 def defaults_of_the_code() -> Iterator[tuple[str, Any]]:

@@ -18,9 +18,9 @@ def _copyleft() -> set[str]:
     """Installed packages whose own metadata name a licence of the GPL's family."""
     found = set()
     for one in distributions():
-        said = [one.metadata.get("License-Expression") or one.metadata.get("License") or ""]
-        said += [c for c in one.metadata.get_all("Classifier") or [] if c.startswith("License ::")]
-        if any(COPYLEFT.search(text[:200]) for text in said):
+        texts = [one.metadata.get("License-Expression") or one.metadata.get("License") or ""]
+        texts += [c for c in one.metadata.get_all("Classifier") or [] if c.startswith("License ::")]
+        if any(COPYLEFT.search(text[:200]) for text in texts):
             found.add(one.metadata["Name"].lower().replace("_", "-"))
     return found
 

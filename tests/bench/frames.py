@@ -176,9 +176,9 @@ def frames(page: Page, url: str, count: int) -> list[Row]:
         found = np.array(page.evaluate("window.frames"))
         page.keyboard.press("Escape")
         p50, p95 = np.percentile(found, (50, 95))
-        said = f"{count:,} ROIs, {what}: p95 of {len(found)} frames"
+        title = f"{count:,} ROIs, {what}: p95 of {len(found)} frames"
         rows.append(
-            Row(f"{said} (median {1000 / p50:.0f} a second)", float(p95), "ms", budget=BUDGET)
+            Row(f"{title} (median {1000 / p50:.0f} a second)", float(p95), "ms", budget=BUDGET)
         )
     return rows
 
@@ -220,10 +220,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--counts", type=int, nargs="+", default=COUNTS)
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        section = measured(portal_open(Path(name)), asked.counts)
-    report.tell(section, after="ROIs per window", write=asked.write)
+        section = measured(portal_open(Path(name)), options.counts)
+    report.tell(section, after="ROIs per window", write=options.write)
     return 0
 
 

@@ -147,12 +147,12 @@ def _load(folder: Path, port: int, paths: list[str], *, cookie: str = "") -> flo
     command += ["-H", f"Cookie: {cookie}"]
     url = f"http://{HOST}:{port}/"
     subprocess.run([*command[:3], "-d1s", *command[4:], url], check=True, capture_output=True)
-    said = subprocess.run([*command, url], check=True, capture_output=True, text=True).stdout
-    if "Non-2xx" in said:
-        raise RuntimeError(said)
-    found = re.search(r"Requests/sec:\s+([\d.]+)", said)
+    output = subprocess.run([*command, url], check=True, capture_output=True, text=True).stdout
+    if "Non-2xx" in output:
+        raise RuntimeError(output)
+    found = re.search(r"Requests/sec:\s+([\d.]+)", output)
     if found is None:
-        raise RuntimeError(said)
+        raise RuntimeError(output)
     return float(found[1])
 
 

@@ -86,8 +86,8 @@ def _measure(folder: Path, size: int) -> Iterator[Row]:
     filters.append((f"filter of clusters {few.mean():.1%}", np.flatnonzero(few)))
     for costs_path, permitted in filters:
         if permitted is None or len(permitted) > K:
-            asked = _Asked(vectors, queries, rows, permitted)
-            yield _row(f"{name}, {costs_path}", index, flat, asked)
+            questions = _Asked(vectors, queries, rows, permitted)
+            yield _row(f"{name}, {costs_path}", index, flat, questions)
 
 
 def vectors_made(folder: Path, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -147,9 +147,9 @@ class _Asked:
     permitted: np.ndarray | None
 
 
-def _row(name: str, index: FaissIndex, flat: Any, asked: _Asked) -> Row:
-    vectors, queries, permitted = asked.vectors, asked.queries, asked.permitted
-    own = asked.own
+def _row(name: str, index: FaissIndex, flat: Any, questions: _Asked) -> Row:
+    vectors, queries, permitted = questions.vectors, questions.queries, questions.permitted
+    own = questions.own
     size, rng = len(vectors), np.random.default_rng(7)
     left_out = [np.unique(np.r_[row, rng.integers(0, size, LEFT_OUT - 1)]) for row in own]
     truth = exact_rows(vectors, queries, permitted, left_out)
@@ -240,14 +240,14 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--no-report", action="store_true")
     parser.add_argument("--folder", type=Path, help="keep what is made here, and go on with it")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     faiss.omp_set_num_threads(1)
-    sizes = (*asked.sizes, 10_000_000) if asked.ten_million else tuple(asked.sizes)
+    sizes = (*options.sizes, 10_000_000) if options.ten_million else tuple(options.sizes)
     from tests.bench import report
 
     with tempfile.TemporaryDirectory() as name:
-        section = index_against_flat(asked.folder or Path(name), sizes)
-    if not asked.no_report:
+        section = index_against_flat(options.folder or Path(name), sizes)
+    if not options.no_report:
         measured = {f"{size:,} vectors" for size in sizes}
         standing = [row for row in report.rows_of(section.title) if _of(row) not in measured]
         rows = [*standing, *section.rows]

@@ -146,12 +146,12 @@ def measured(size_mib: int) -> Section:
         before, peak, seconds = out.get()
         row.refresh_from_db()
         job = Job.objects.get(pk=row.job_id)
-        told = row.report or {"refused": 0, "groups": []}
+        import_report = row.report or {"refused": 0, "groups": []}
         there = Roi.objects.filter(canvas=canvas).count()
         print(f"job {job.state} {job.error_message}; {seconds:.0f} s here")
-        for group in told["groups"]:
+        for group in import_report["groups"]:
             print(f"  {group['status']} {group['count']}: {group['reason']}")
-        return section_of(size, made, told["refused"], there, before, peak)
+        return section_of(size, made, import_report["refused"], there, before, peak)
 
 
 def section_of(
@@ -183,10 +183,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mib", type=int, default=1024, help="size of the document")
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    asked = parser.parse_args()
-    section = measured(asked.mib)
+    options = parser.parse_args()
+    section = measured(options.mib)
     print(section.note)
-    report.tell(section, after="Import", write=asked.write)
+    report.tell(section, after="Import", write=options.write)
     return 0
 
 

@@ -167,14 +167,14 @@ def others_edits(portal: BenchPortal) -> Section:
         f"{'PostgreSQL and Redis, as they come' if on_servers else 'SQLite'}. Processor time is "
         "that of the portal's web processes, without the embedding of what is saved.",
     )
-    found, asked = np.array(seen.seconds or [np.nan]), np.array(seen.asked or [np.nan])
+    found, request_s = np.array(seen.seconds or [np.nan]), np.array(seen.asked or [np.nan])
     p50, p95, p99 = np.percentile(found, (50, 95, 99))
     name = f"told, p95 of {len(found):,} (median {p50:.2f}, p99 {p99:.2f} s)"
     section.rows.append(Row(name, float(p95), "s", budget="p95 at most 2 s"))
     missing = len(seen.sent) * VIEWERS - len(seen.seconds)
     section.rows.append(Row("never told", missing, "edits", budget="0"))
-    name = f"a question, p95 of {len(asked):,} (median {np.median(asked) * 1e3:.0f} ms)"
-    section.rows.append(Row(name, float(np.percentile(asked, 95)) * 1e3, "ms"))
+    name = f"a question, p95 of {len(request_s):,} (median {np.median(request_s) * 1e3:.0f} ms)"
+    section.rows.append(Row(name, float(np.percentile(request_s, 95)) * 1e3, "ms"))
     name = "processor time for each second that nobody edits"
     section.rows.append(Row(name, idle * 1e3, "ms"))
     name = "processor time for each edit, with all that pages ask until the next"
@@ -190,10 +190,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--servers", action="store_true", help="on PostgreSQL and Redis")
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if asked.servers:
+        if options.servers:
             folder.chmod(0o755)  # PostgreSQL runs as another user below root
             postgres, redis = Postgres(folder), Redis(folder)
             try:
@@ -209,8 +209,10 @@ def main() -> None:
     print(section.note)
     for row in section.rows:
         print(f"  {row.what:<60} {row.value:10.2f} {row.unit:<8} {row.budget}")
-    if asked.write:
-        report.replace(section, after="Memory under the mixed load" if not asked.servers else TITLE)
+    if options.write:
+        report.replace(
+            section, after="Memory under the mixed load" if not options.servers else TITLE
+        )
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def milvus_against_files(folder: Path, sizes: tuple[int, ...] = SIZES) -> Sectio
     try:
         for size in sizes:
             for row in _measure(folder, running, size):
-                told = f"{row.what:<70} {row.value:10.3f} {row.unit}  {row.against}"
-                print(told, flush=True)
+                line = f"{row.what:<70} {row.value:10.3f} {row.unit}  {row.against}"
+                print(line, flush=True)
                 section.rows.append(row)
     finally:
         running.kill()
@@ -76,7 +76,7 @@ def _measure(folder: Path, running: RunningMilvus, size: int) -> Iterator[Row]:
         for share in SHARES
     }
     filters[f"filter of clusters {few.mean():.1%}"] = np.flatnonzero(few)
-    for told, permitted in filters.items():
+    for filter_name, permitted in filters.items():
         if permitted is not None and len(permitted) <= K:
             continue
         truth = exact_rows(vectors, queries, permitted, left_out)
@@ -88,8 +88,8 @@ def _measure(folder: Path, running: RunningMilvus, size: int) -> Iterator[Row]:
             shares = [np.isin(*both).mean() for both in zip(truth, _ids(found), strict=True)]
             recall[engine] = np.mean(shares)
         yield Row(
-            f"{name}, {told}: recall {recall['milvus']:.4f}, p95 {p95_ms(seconds['milvus']):.1f} "
-            "ms; median",
+            f"{name}, {filter_name}: recall {recall['milvus']:.4f}, "
+            f"p95 {p95_ms(seconds['milvus']):.1f} ms; median",
             median_ms(seconds["milvus"]),
             "ms",
             f"files: recall {recall['files']:.4f}, p95 {p95_ms(seconds['files']):.1f} ms, median "

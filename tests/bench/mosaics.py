@@ -58,10 +58,10 @@ def main() -> int:
     """Measure, print, write the section into the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         section = mosaic_of_frames(Path(name))
-    report.tell(section, after=TITLE, write=asked.write)
+    report.tell(section, after=TITLE, write=options.write)
     return 0
 
 

@@ -70,11 +70,11 @@ def searched_slide(path: Path, name: str, encoder: RegionEncoder) -> SearchedSli
             middle = Point((left + right) / 2, (top + bottom) / 2).buffer(1)
             outlines.append(scale(middle, (right - left) / 2, (bottom - top) / 2))
         found = encoder.embed_regions(slide, outlines, slide.info.mpp_x)
-    kept = [at for at, one in enumerate(found) if not isinstance(one, BadInputError)]
-    vectors = np.array([found[at].vector for at in kept], np.float32)
-    is_asked = np.array(kept) >= len(squares) - count
-    boxes = squares[kept]
-    sys.stderr.write(f"{name}: {len(kept)} of {len(squares)} squares embedded\n")
+    embedded = [at for at, one in enumerate(found) if not isinstance(one, BadInputError)]
+    vectors = np.array([found[at].vector for at in embedded], np.float32)
+    is_asked = np.array(embedded) >= len(squares) - count
+    boxes = squares[embedded]
+    sys.stderr.write(f"{name}: {len(embedded)} of {len(squares)} squares embedded\n")
     return SearchedSlide(
         name, boxes[~is_asked], vectors[~is_asked], boxes[is_asked], vectors[is_asked]
     )
@@ -135,12 +135,12 @@ def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     data = os.environ.get("TESSERA_DATA")
     if not data:
         raise SystemExit("set TESSERA_DATA to the folder of the development data")
     section = measured(Path(data) / "histology")
-    report.tell(section, after="Outlines from a click", write=asked.write)
+    report.tell(section, after="Outlines from a click", write=options.write)
 
 
 if __name__ == "__main__":

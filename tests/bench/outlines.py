@@ -199,22 +199,22 @@ def outlines_from_clicks(folder: Path) -> Section:
 def _row(what: str, found: np.ndarray, against: str = "", theirs: np.ndarray | None = None) -> Row:
     ratio = None if theirs is None else float(found.mean() / theirs.mean())
     missed = int((found < 0.5).sum())  # not even half of it: to be drawn by hand
-    told = f"{what}: mean (median {np.median(found):.2f}; below 0.5: {missed} of {len(found)})"
-    return Row(told, float(found.mean()), "Dice", against, ratio)
+    title = f"{what}: mean (median {np.median(found):.2f}; below 0.5: {missed} of {len(found)})"
+    return Row(title, float(found.mean()), "Dice", against, ratio)
 
 
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     data = os.environ.get("TESSERA_DATA")
     folder = Path(data or ".") / "histology" / "glas"
     if not folder.is_dir():
         print("Set TESSERA_DATA to the folder with the development data.", file=sys.stderr)
         return 2
     section = outlines_from_clicks(folder)
-    report.tell(section, after="ROI to embedding by size", write=asked.write)
+    report.tell(section, after="ROI to embedding by size", write=options.write)
     return 0
 
 

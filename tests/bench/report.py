@@ -116,8 +116,8 @@ def _render(machine: dict[str, Any], sections: list[Section]) -> None:
 
 def commit_here() -> str:
     """Short hash of what is checked out."""
-    asked = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _line(row: Row) -> str:

@@ -189,12 +189,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rois", type=int, default=MANY, help="100000: the smaller budget's")
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         section = search_at_the_rest_edge(
-            portal_open(Path(name)), (asked.rois,), title=f"{TITLE} among {asked.rois:,} ROIs"
+            portal_open(Path(name)), (options.rois,), title=f"{TITLE} among {options.rois:,} ROIs"
         )
-    report.tell(section, after=TITLE, write=asked.write)
+    report.tell(section, after=TITLE, write=options.write)
     return 0
 
 

@@ -113,9 +113,9 @@ def measure(video: Path) -> dict[str, float]:
 
 def table(rows: list[dict[str, float]]) -> str:
     """The rows as a Markdown table."""
-    whole = ("frames", "registered", "keys", "libraries MiB", "peak MiB")
-    names = (*whole[:3], "decode", *PHASES, "whole", *whole[3:])
-    cells = [[f"{row.get(n, 0):.{0 if n in whole else 1}f}" for n in names] for row in rows]
+    counted = ("frames", "registered", "keys", "libraries MiB", "peak MiB")
+    names = (*counted[:3], "decode", *PHASES, "whole", *counted[3:])
+    cells = [[f"{row.get(n, 0):.{0 if n in counted else 1}f}" for n in names] for row in rows]
     return markdown_table(names, cells)
 
 

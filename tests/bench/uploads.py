@@ -78,10 +78,10 @@ class Sender:
 
     def send(self, path: Path, case: str) -> str:
         """A file in pieces; returns its address."""
-        said = {"case": case, "filename": path.name}
-        meta = ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in said.items())
-        begun = {"Upload-Length": str(path.stat().st_size), "Upload-Metadata": meta}
-        address = self.ask("POST", "/api/v1/uploads/", **TUS, **begun)[2]["Location"]
+        metadata = {"case": case, "filename": path.name}
+        meta = ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in metadata.items())
+        headers = {"Upload-Length": str(path.stat().st_size), "Upload-Metadata": meta}
+        address = self.ask("POST", "/api/v1/uploads/", **TUS, **headers)[2]["Location"]
         place, offset = "/" + address.partition("://")[2].partition("/")[2], 0
         place = place if "://" in address else address
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
@@ -308,7 +308,7 @@ def main() -> int:
     parser.add_argument("--gib", type=float, default=10.0, help="size of the file")
     parser.add_argument("--slide-gb", type=float, default=2.0, help="size of the slide")
     parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         portal = portal_open(Path(name), {"TESSERA_UPLOAD_MAX_BYTES": str(2**40)})
         person, port = _person(portal, NUMBER), free_port()
@@ -316,7 +316,9 @@ def main() -> int:
             _answered(port, person)
             sender = Sender(port, person)
             sections = [
-                upload_measured(portal, sender, serve.pid, gib=asked.gib, slide_gb=asked.slide_gb),
+                upload_measured(
+                    portal, sender, serve.pid, gib=options.gib, slide_gb=options.slide_gb
+                ),
                 rois_measured(portal, sender),
             ]
     after = "Webhooks to a receiver that fails half the time"
@@ -325,7 +327,7 @@ def main() -> int:
         for row in section.rows:
             ratio = "" if row.ratio is None else f"{row.ratio:.2f}x {row.against}"
             print(f"  {row.what:<70} {row.value:10.2f} {row.unit:<8} {ratio} {row.budget}")
-        if asked.write:
+        if options.write:
             report.replace(section, after=after)
         after = section.title
     return 0

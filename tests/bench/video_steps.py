@@ -74,9 +74,11 @@ def section_of(figures: dict[str, Any]) -> Section:
         f"{PACES_MS[PERSON]} ms; a key that is held, every {PACES_MS[HELD]} ms.",
     )
     for pace in PACES_MS:
-        for said in KEYS.values():
-            found = figures[f"{said}, {pace}"]
-            name = f"{said}, {pace}, p95 of {found['steps']} (median {found['median_ms']:.0f} ms)"
+        for key_name in KEYS.values():
+            found = figures[f"{key_name}, {pace}"]
+            name = (
+                f"{key_name}, {pace}, p95 of {found['steps']} (median {found['median_ms']:.0f} ms)"
+            )
             section.rows.append(Row(name, found["p95_ms"], "ms", budget="under 100 ms"))
     return section
 
@@ -137,7 +139,7 @@ def _stepped(page: Page) -> dict[str, Any]:
     page.evaluate(_WATCH)
     figures: dict[str, Any] = {}
     for pace, wait_ms in PACES_MS.items():
-        for key, said in KEYS.items():
+        for key, key_name in KEYS.items():
             page.wait_for_timeout(1500)
             page.evaluate("window.steps = []")
             for _ in range(STEPS if key != "v" else STEPS // 4):
@@ -145,7 +147,7 @@ def _stepped(page: Page) -> dict[str, Any]:
                 page.wait_for_timeout(wait_ms)
             page.wait_for_timeout(1500)
             steps = np.array(page.evaluate("window.steps"))
-            figures[f"{said}, {pace}"] = {
+            figures[f"{key_name}, {pace}"] = {
                 "steps": len(steps),
                 "median_ms": round(float(np.median(steps)), 1),
                 "p95_ms": round(float(np.percentile(steps, 95)), 1),

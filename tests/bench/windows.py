@@ -83,10 +83,10 @@ def _measured(portal: BenchPortal, what: str, share: float) -> list[Row]:
     client.force_login(portal.user)
     canvas = portal.canvas
     right, bottom = canvas.width_px * share, canvas.height_px * share
-    asked = {"canvas": str(canvas.pk), "left": 0, "top": 0, "right": right, "bottom": bottom}
+    params = {"canvas": str(canvas.pk), "left": 0, "top": 0, "right": right, "bottom": bottom}
 
     def ask() -> int:
-        answer = client.get("/api/v1/rois/", {**asked, "limit": LIMIT})
+        answer = client.get("/api/v1/rois/", {**params, "limit": LIMIT})
         if answer.status_code != 200:
             raise RuntimeError(f"the list answered {answer.status_code}")
         return len(answer.content)

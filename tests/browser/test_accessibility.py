@@ -105,10 +105,10 @@ def made(
     """One of everything, with a mosaic that is built."""
     with DATABASE:
         things = world.build(manager.memberships.get().lab, manager, tmp_path)
-    asked = mosaic_create(video=ingest(sweep_file).video, user=manager)
-    run_job(asked.job)
-    asked.mosaic.refresh_from_db()
-    things.mosaic = asked.mosaic
+    submitted = mosaic_create(video=ingest(sweep_file).video, user=manager)
+    run_job(submitted.job)
+    submitted.mosaic.refresh_from_db()
+    things.mosaic = submitted.mosaic
     second = ingest(slide_file)
     fill(things, second, manager, other_lab)
     things.study, things.read = read(second, manager, [annotator, reviewer]), second

@@ -46,15 +46,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_the_guide_is_accessible_and_loads_no_other_host(browser: Any, served: str) -> None:
     context = browser.new_context(viewport={"width": 1366, "height": 768})
     page = context.new_page()
-    asked: list[str] = []
+    urls: list[str] = []
     problems: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: urls.append(request.url))
     page.on("console", lambda one: problems.append(one.text) if one.type == "error" else None)
     seen = Seen(page, served)
     seen.go("/help/pathologist/")
     seen.go("/help/reference/settings/")
     assert seen.complaints == []
-    assert [url for url in asked if not url.startswith((served, "data:", "blob:"))] == []
+    assert [url for url in urls if not url.startswith((served, "data:", "blob:"))] == []
     assert problems == []
     page.goto(f"{served}/help/")
     broken = "[...document.images].filter((one) => one.complete && !one.naturalWidth)"

@@ -25,11 +25,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 @pytest.fixture
 def mosaic(ingest: Callable[..., Any], annotator: Any, sweep_file: Path) -> Any:
     """The sweep's mosaic, built, with a layer."""
-    asked = mosaic_create(video=ingest(sweep_file).video, user=annotator)
-    run_job(asked.job)
-    asked.mosaic.refresh_from_db()
+    submitted = mosaic_create(video=ingest(sweep_file).video, user=annotator)
+    run_job(submitted.job)
+    submitted.mosaic.refresh_from_db()
     grey = np.tile(np.arange(1, 51, dtype=np.uint8) * 5, (30, 1))
-    folder = archive_storage.derived_folder(asked.mosaic.pk)
+    folder = archive_storage.derived_folder(submitted.mosaic.pk)
     cv2.imwrite(str(folder / "layer-time.png"), grey)
     MosaicComponent.objects.update(
         layers=[
@@ -39,11 +39,11 @@ def mosaic(ingest: Callable[..., Any], annotator: Any, sweep_file: Path) -> Any:
                 "unit": "s",
                 "minimum": 0.0,
                 "maximum": 0.44,
-                "downsample": asked.mosaic.canvas.width_px / 50,
+                "downsample": submitted.mosaic.canvas.width_px / 50,
             }
         ]
     )
-    return asked.mosaic
+    return submitted.mosaic
 
 
 def test_a_click_on_a_mosaic_lists_its_frames_and_opens_the_video(

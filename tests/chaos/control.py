@@ -79,7 +79,7 @@ def facts() -> object:
         }
         for job in Job.objects.all()
     ]
-    told = _audit_counts()
+    audit_counts = _audit_counts()
     items = [
         *Slide.all_objects.select_related("asset"),
         *Video.all_objects.select_related("asset"),
@@ -96,19 +96,19 @@ def facts() -> object:
                 "bytes": _sha256_on_disk(item.asset),
                 "canvas": item.canvas is not None,
                 "in_trash": item.trash_entry_id is not None,
-                "noted": {name: told[name, str(item.pk), None] for name in _OF_ITEMS},
+                "noted": {name: audit_counts[name, str(item.pk), None] for name in _OF_ITEMS},
             }
             for item in items
         ],
         "rois": [
-            _roi(roi, told)
+            _roi(roi, audit_counts)
             for roi in Roi.all_objects.select_related("canvas").prefetch_related("revisions")
         ],
         "shares": [
             {
                 "id": str(share.pk),
                 "state": share.state,
-                "noted": {name: told[name, str(share.pk), None] for name in _OF_SHARES},
+                "noted": {name: audit_counts[name, str(share.pk), None] for name in _OF_SHARES},
             }
             for share in CaseShare.all_objects.all()
         ],
@@ -135,7 +135,7 @@ def _audit_counts() -> Counter[tuple[str, str, int | None]]:
     )
 
 
-def _roi(roi: Roi, told: Counter[tuple[str, str, int | None]]) -> dict[str, object]:
+def _roi(roi: Roi, audit_counts: Counter[tuple[str, str, int | None]]) -> dict[str, object]:
     current = Embedding.all_objects.filter(roi=roi, superseded_at__isnull=True)
     revisions = roi.revisions.order_by("version")
     return {
@@ -148,8 +148,8 @@ def _roi(roi: Roi, told: Counter[tuple[str, str, int | None]]) -> dict[str, obje
         "deleted": roi.deleted_at is not None,
         "in_trash": roi.canvas.trash_entry_id is not None,
         "noted": [
-            told["roi.saved", str(roi.pk), row.version]
-            + told["roi.deleted", str(roi.pk), row.version]
+            audit_counts["roi.saved", str(roi.pk), row.version]
+            + audit_counts["roi.deleted", str(roi.pk), row.version]
             for row in revisions
         ],
         "current_embeddings": current.count(),

@@ -65,8 +65,8 @@ class Caller:
         form: tuple[dict[str, str], str, bytes] | None = None,
     ) -> tuple[int, Any]:
         """Status and JSON. Raises NoAnswer."""
-        status, told, _ = self.answer(method, path, body, headers=headers, data=data, form=form)
-        return status, told
+        status, content, _ = self.answer(method, path, body, headers=headers, data=data, form=form)
+        return status, content
 
     def answer(
         self,
@@ -91,10 +91,10 @@ class Caller:
         what = f"{method} /{path.split('/')[1]}/"
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                status, text, told = answer.status, answer.read(), answer.headers
+                status, text, answer_headers = answer.status, answer.read(), answer.headers
         except urllib.error.HTTPError as error:
             try:
-                status, text, told = error.code, error.read(), error.headers
+                status, text, answer_headers = error.code, error.read(), error.headers
             except OSError as broken:
                 self.journal.note(f"{what} none", time.monotonic() - began)
                 raise NoAnswer from broken
@@ -106,11 +106,11 @@ class Caller:
             raise NoAnswer from error
         self.journal.note(f"{what} {status}", time.monotonic() - began)
         try:
-            return status, json.loads(text) if text else None, told
+            return status, json.loads(text) if text else None, answer_headers
         except ValueError as error:
             if status < 300:
                 raise NoAnswer from error
-            return status, None, told
+            return status, None, answer_headers
 
 
 def _multipart(fields: dict[str, str], filename: str, data: bytes) -> tuple[bytes, str]:

@@ -87,8 +87,8 @@ class Portal:
 
     def audit(self, heads: list[str]) -> list[str]:
         """Errors found by ``audit_verify``, also against saved heads."""
-        kept = [word for head in heads for word in ("--expect", head)]
-        done = self._done("manage.py", "audit_verify", *kept)
+        expected = [word for head in heads for word in ("--expect", head)]
+        done = self._done("manage.py", "audit_verify", *expected)
         return [] if done.returncode == 0 else [f"audit: {done.stderr.decode()[-1000:]}"]
 
     def errors(self) -> str:

@@ -49,8 +49,8 @@ def test_no_record_is_lost_doubled_or_stuck_after_chaos(open_folder: Path) -> No
     text = json.dumps(report, indent=2)
     assert report["breaches"] == [], text
     assert len(report["did"]) >= 8, text
-    least = {"uploads": 5, "rois": 3, "shares": 1}
-    assert all(report["acknowledged"][name] >= count for name, count in least.items()), text
+    min_counts = {"uploads": 5, "rois": 3, "shares": 1}
+    assert all(report["acknowledged"][name] >= count for name, count in min_counts.items()), text
 
 
 def _facts() -> tuple[Journal, dict[str, list[dict[str, object]]]]:
@@ -185,8 +185,8 @@ def test_an_answer_500_is_a_breach() -> None:
 @pytest.mark.parametrize("where", ["audit", "shown", "faults"])
 def test_a_broken_chain_or_a_look_that_was_not_shared_is_a_breach(where: str) -> None:
     journal, facts = _facts()
-    said: list[object] = facts["audit"] if where == "audit" else getattr(journal, where)  # type: ignore[assignment]
-    said.append("something")
+    records: list[object] = facts["audit"] if where == "audit" else getattr(journal, where)  # type: ignore[assignment]
+    records.append("something")
     assert breaches(journal, facts) == ["something"]
 
 

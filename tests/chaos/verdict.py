@@ -87,9 +87,9 @@ def _rois(journal: Journal, rois: list[dict[str, Any]]) -> list[str]:
             found.append(f"ROI {roi['id']} at {roi['version']} has versions {roi['versions']}")
         found += _doubled(roi)
         # A region in the trash is embedded when it is restored; a deleted one has no vector.
-        most = 0 if roi["deleted"] else 1
-        least = 0 if roi["in_trash"] else most
-        if not least <= roi["current_embeddings"] <= most:
+        max_count = 0 if roi["deleted"] else 1
+        min_count = 0 if roi["in_trash"] else max_count
+        if not min_count <= roi["current_embeddings"] <= max_count:
             found.append(f"ROI {roi['id']} has {roi['current_embeddings']} current embeddings")
         if any(count != 1 for count in roi["noted"]):
             found.append(f"audit: versions of ROI {roi['id']} are noted {roi['noted']} times")
@@ -106,10 +106,10 @@ def _doubled(roi: dict[str, Any]) -> list[str]:
     return [f"doubled: an edit of ROI {roi['id']}: {acts}"]
 
 
-def _shares(told: dict[str, str], shares: list[dict[str, Any]]) -> list[str]:
+def _shares(acknowledged: dict[str, str], shares: list[dict[str, Any]]) -> list[str]:
     known = {share["id"]: share for share in shares}
-    found = [f"lost: acknowledged share {key}" for key in told if key not in known]
-    for key, states in told.items():
+    found = [f"lost: acknowledged share {key}" for key in acknowledged if key not in known]
+    for key, states in acknowledged.items():
         if key in known and known[key]["state"] not in states.split():
             found.append(f"lost: share {key} is {known[key]['state']}, told {states}")
     open_ones = [share["id"] for share in shares if share["state"] != "ended"]
@@ -124,10 +124,10 @@ def _shares(told: dict[str, str], shares: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-def _mosaics(asked: list[str], mosaics: list[dict[str, Any]]) -> list[str]:
+def _mosaics(acknowledged: list[str], mosaics: list[dict[str, Any]]) -> list[str]:
     known = {mosaic["id"]: mosaic for mosaic in mosaics}
-    found = [f"lost: acknowledged mosaic {key}" for key in asked if key not in known]
-    for key in asked:
+    found = [f"lost: acknowledged mosaic {key}" for key in acknowledged if key not in known]
+    for key in acknowledged:
         mosaic = known.get(key)
         if mosaic is None:
             continue

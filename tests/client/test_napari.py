@@ -55,17 +55,17 @@ def test_pixels_are_those_of_the_tiles_on_every_level(seat, tessera, canvas):
     assert found["units"] == ("um", "um")
     assert [one.shape for one in levels] == [(lv.height, lv.width, 3) for lv in canvas.levels]
     for i, (level, lazy) in enumerate(zip(canvas.levels, levels, strict=True)):
-        whole = np.zeros((level.height, level.width, 3), np.uint8)
+        pixels = np.zeros((level.height, level.width, 3), np.uint8)
         for y in range(0, level.height, level.tile_height):
             for x in range(0, level.width, level.tile_width):
                 place = (len(levels) - 1 - i, x // level.tile_width, y // level.tile_height)
                 tile = np.asarray(Image.open(io.BytesIO(tessera.tile(canvas, *place))))
-                part = whole[y : y + level.tile_height, x : x + level.tile_width]
+                part = pixels[y : y + level.tile_height, x : x + level.tile_width]
                 part[:] = tile[: part.shape[0], : part.shape[1]]
-        assert np.array_equal(np.asarray(lazy), whole)
+        assert np.array_equal(np.asarray(lazy), pixels)
         high, wide = level.height, level.width
         window = np.s_[high // 3 : high - 2, wide // 4 : wide - 1]
-        assert np.array_equal(lazy[window], whole[window])
+        assert np.array_equal(lazy[window], pixels[window])
 
 
 def test_indexing_equals_an_array_and_loads_only_the_needed_tiles():

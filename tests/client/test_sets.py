@@ -22,13 +22,13 @@ def test_pieces_are_slices_of_a_valid_archive(tmp_path):
     main = write_mrxs(tmp_path / "Ünï")
     (tmp_path / "Ünï/notes.txt").write_text("not of the slide")
     packed = files.LocalFile.of(main)
-    whole = packed.bytes_from(0, packed.size + 99)
-    assert (packed.path.name, len(whole)) == ("slide.zip", packed.size)
+    data = packed.bytes_from(0, packed.size + 99)
+    assert (packed.path.name, len(data)) == ("slide.zip", packed.size)
     drawn = random.Random(4)
     for _ in range(200):
-        at, most = drawn.randrange(packed.size), drawn.randrange(1, 9000)
-        assert packed.bytes_from(at, most) == whole[at : at + most]
-    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        at, size = drawn.randrange(packed.size), drawn.randrange(1, 9000)
+        assert packed.bytes_from(at, size) == data[at : at + size]
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.testzip() is None
         for name in archive.namelist():
             assert archive.read(name) == (main.parent / name).read_bytes()

@@ -85,7 +85,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             proxy, authority = _proxy(logs, https=https, upstream=port)
             try:
                 found = Site(image, url, port, authority, logs)
-                _until(lambda: _is_ready(found), seconds=120, said=found)
+                _until(lambda: _is_ready(found), seconds=120, site=found)
                 yield found
             finally:
                 proxy.terminate()
@@ -121,7 +121,7 @@ def test_every_role_passes_its_health_check(site: Site) -> None:
         def healthy(service: str = service, command: list[str] = command) -> bool:
             return site.image.exec(service, command).returncode == 0
 
-        _until(healthy, seconds=60, said=site, what=service)
+        _until(healthy, seconds=60, site=site, what=service)
 
 
 def test_a_role_that_is_not_there_is_not_healthy(site: Site) -> None:
@@ -181,7 +181,7 @@ def test_a_slide_uploaded_in_a_browser_has_tiles(site: Site) -> None:
         _until(
             lambda: person.get(slide, timeout=20).json()["state"] != "preparing",
             seconds=120,
-            said=site,
+            site=site,
             what="the slide",
         )
         found = person.get(slide, timeout=20).json()
@@ -215,7 +215,7 @@ def test_a_region_is_embedded_by_the_worker_of_the_image(site: Site) -> None:
             assert not states & {"failed", "cancelled"}, jobs
             return states == {"succeeded"}
 
-        _until(embedded, seconds=240, said=site, what="the embedding")
+        _until(embedded, seconds=240, site=site, what="the embedding")
 
 
 def test_every_role_stops_on_a_signal(site: Site) -> None:
@@ -297,13 +297,13 @@ def _slide() -> bytes:
     return file.getvalue()
 
 
-def _until(ready: Callable[[], bool], *, seconds: float, said: Site, what: str = "it") -> None:
+def _until(ready: Callable[[], bool], *, seconds: float, site: Site, what: str = "it") -> None:
     end = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > end:
             logs = {
                 path.name: path.read_text(errors="replace")[-3000:]
-                for path in said.logs.glob("*.log")
+                for path in site.logs.glob("*.log")
             }
             pytest.fail(f"{what} did not come: {logs}")
         time.sleep(0.5)

@@ -153,36 +153,38 @@ def _item(run: _Run, kind: str, item_id: str) -> tuple[str, str]:
 
 def _transfer(run: _Run, filename: str, data: bytes, rng: random.Random) -> tuple[str, str]:
     """Send a file by tus in up to three pieces, or as two parts that are joined."""
-    said = {"filename": filename, "case": run.case}
+    metadata = {"filename": filename, "case": run.case}
     if rng.random() < 0.3:
-        said["sha256"] = hashlib.sha256(data + rng.choice((b"", b"", b"x"))).hexdigest()
+        metadata["sha256"] = hashlib.sha256(data + rng.choice((b"", b"", b"x"))).hexdigest()
     if rng.random() < 0.3:
         cut = rng.randrange(len(data) + 1)
         parts = []
         for part in (data[:cut], data[cut:]):
-            status, told = _announced(run, part, {"case": run.case}, {"Upload-Concat": "partial"})
+            status, content = _announced(
+                run, part, {"case": run.case}, {"Upload-Concat": "partial"}
+            )
             if status == 201:
-                status, told = _pieces(run, told, part, rng)
+                status, content = _pieces(run, content, part, rng)
             if status not in (200, 201, 204):
-                return _refused(status, told)
-            parts.append(told)
+                return _refused(status, content)
+            parts.append(content)
         places = " ".join(f"/api/v1{path}" for path in parts)
-        status, told = _announced(run, None, said, {"Upload-Concat": f"final;{places}"})
+        status, content = _announced(run, None, metadata, {"Upload-Concat": f"final;{places}"})
     else:
-        status, told = _announced(run, data, said, {})
+        status, content = _announced(run, data, metadata, {})
         if status == 201:
-            status, told = _pieces(run, told, data, rng)
+            status, content = _pieces(run, content, data, rng)
     if status not in (200, 201, 204):
-        return _refused(status, told)
-    return _transfer_ended(run, told)
+        return _refused(status, content)
+    return _transfer_ended(run, content)
 
 
 def _announced(
-    run: _Run, data: bytes | None, said: dict[str, str], headers: dict[str, str]
+    run: _Run, data: bytes | None, fields: dict[str, str], headers: dict[str, str]
 ) -> tuple[int, Any]:
     """Status, and the path of the transfer or the problem."""
     metadata = ",".join(
-        f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in said.items()
+        f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in fields.items()
     )
     length = {} if data is None else {"Upload-Length": str(len(data))}
     sent = {**_TUS, **length, "Upload-Metadata": metadata, **headers}
@@ -199,10 +201,10 @@ def _pieces(run: _Run, path: str, data: bytes, rng: random.Random) -> tuple[int,
         digest = hashlib.sha256(piece + rng.choice((b"", b"", b"x"))).digest()
         if rng.random() < 0.5:
             headers["Upload-Checksum"] = f"sha256 {base64.b64encode(digest).decode()}"
-        status, told = run.call("PATCH", path, headers=headers, data=piece)
+        status, content = run.call("PATCH", path, headers=headers, data=piece)
         if status != 204:
             run.call("DELETE", path, headers=_TUS)
-            return status, told
+            return status, content
         begin = end
     return 204, path
 

@@ -37,8 +37,8 @@ def now(portal: Portal) -> dict[str, Any]:
     return found
 
 
-def came_so_far(portal: Portal, least: int) -> bool:
-    return bool(now(portal)["done"] > least)
+def came_so_far(portal: Portal, count: int) -> bool:
+    return bool(now(portal)["done"] > count)
 
 
 def test_an_import_survives_the_kills_of_the_process_that_runs_it(portal: Portal) -> None:

@@ -44,9 +44,9 @@ class Log:
             with path.open("rb") as file:
                 file.seek(self.places.get(path, 0))
                 text = file.read()
-            whole = text[: text.rfind(b"\n") + 1]
-            self.places[path] = self.places.get(path, 0) + len(whole)
-            for line in whole.decode().splitlines():
+            lines_read = text[: text.rfind(b"\n") + 1]
+            self.places[path] = self.places.get(path, 0) + len(lines_read)
+            for line in lines_read.decode().splitlines():
                 word, roi, distance = line.split()
                 if word == "saved":
                     self.saved[roi] = float(distance)
@@ -159,7 +159,7 @@ def search(story: Story, n: int, count: int) -> None:
             for roi, distance in saved.items()
             if distance < reach - 1e-6 and roi not in found and roi not in log.leaving
         ]
-    told = {
+    counts = {
         "searches": count,
         "wrong": wrong,
         "versions": len(versions),
@@ -168,7 +168,7 @@ def search(story: Story, n: int, count: int) -> None:
         "saved": len(log.saved),
         "deleted": len(log.gone),
     }
-    (story.folder / f"searcher-{n}.json").write_text(json.dumps(told))
+    (story.folder / f"searcher-{n}.json").write_text(json.dumps(counts))
 
 
 @contextmanager
@@ -227,7 +227,7 @@ def run(searches: int, folder: Path, servers: dict[str, str] | None = None) -> d
         for n in range(WRITERS + 1)
     ]
     rng = np.random.default_rng(0)
-    asked, _ = save(canvases[WRITERS], portal.user, 10**9, rng)
+    searched, _ = save(canvases[WRITERS], portal.user, 10**9, rng)
     with (folder / "first.log").open("w") as log:
         for number in range(min(FIRST, searches)):
             roi, distance = save(canvases[number % WRITERS], portal.user, number, rng)
@@ -237,7 +237,7 @@ def run(searches: int, folder: Path, servers: dict[str, str] | None = None) -> d
     story = Story(
         folder,
         tuple(canvas.pk for canvas in canvases),
-        asked,
+        searched,
         portal.user.pk,
         portal.lab.pk,
         context.Event(),
@@ -254,16 +254,16 @@ def run(searches: int, folder: Path, servers: dict[str, str] | None = None) -> d
     for process in makers:
         process.join()
     failed = [process.name for process in [*makers, *askers] if process.exitcode]
-    told = [json.loads(path.read_text()) for path in folder.glob("searcher-*.json")]
+    reports = [json.loads(path.read_text()) for path in folder.glob("searcher-*.json")]
     return {
-        "searches": sum(one["searches"] for one in told),
-        "wrong": [line for one in told for line in one["wrong"]],
+        "searches": sum(one["searches"] for one in reports),
+        "wrong": [line for one in reports for line in one["wrong"]],
         "failed": failed,
-        "versions": max((one["versions"] for one in told), default=0),
-        "saved": max((one["saved"] for one in told), default=0),
-        "deleted": max((one["deleted"] for one in told), default=0),
-        "p50_ms": max((one["p50_ms"] for one in told), default=0.0),
-        "p95_ms": max((one["p95_ms"] for one in told), default=0.0),
+        "versions": max((one["versions"] for one in reports), default=0),
+        "saved": max((one["saved"] for one in reports), default=0),
+        "deleted": max((one["deleted"] for one in reports), default=0),
+        "p50_ms": max((one["p50_ms"] for one in reports), default=0.0),
+        "p95_ms": max((one["p95_ms"] for one in reports), default=0.0),
     }
 
 
@@ -274,18 +274,18 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also here, without what hangs on the machine")
     parser.add_argument("--postgresql", action="store_true", help="instead of SQLite")
     parser.add_argument("--milvus", action="store_true", help="indexes there instead of in files")
-    asked = parser.parse_args()
-    servers = cluster() if asked.postgresql else nullcontext({})
+    options = parser.parse_args()
+    servers = cluster() if options.postgresql else nullcontext({})
     with tempfile.TemporaryDirectory() as name, servers as addresses:
-        indexes = on_milvus(Path(name) / "milvus") if asked.milvus else nullcontext({})
+        indexes = on_milvus(Path(name) / "milvus") if options.milvus else nullcontext({})
         with indexes as more:
-            told = run(asked.searches, Path(name), addresses | more or None)
-    told["wrong"] = told["wrong"][:20]
-    print(json.dumps(told, indent=1))
-    if asked.json:
-        kept = {name: value for name, value in told.items() if not name.endswith("_ms")}
-        asked.json.write_text(json.dumps(kept | {"processes": PROCESSES}, indent=1) + "\n")
-    return 1 if told["wrong"] or told["failed"] else 0
+            result = run(options.searches, Path(name), addresses | more or None)
+    result["wrong"] = result["wrong"][:20]
+    print(json.dumps(result, indent=1))
+    if options.json:
+        figures = {name: value for name, value in result.items() if not name.endswith("_ms")}
+        options.json.write_text(json.dumps(figures | {"processes": PROCESSES}, indent=1) + "\n")
+    return 1 if result["wrong"] or result["failed"] else 0
 
 
 if __name__ == "__main__":

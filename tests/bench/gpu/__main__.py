@@ -28,26 +28,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a few of everything, to try it out")
     parser.add_argument("--stand-in", action="store_true", help="processors in place of the GPU")
     parser.add_argument("--out", type=Path, default=DOC)
-    asked = parser.parse_args(arguments)
-    if asked.measure:
-        sizes = QUICK if asked.quick else PROCESSOR if _is_on_processors() else FULL
-        with cpu_as_gpu() if asked.stand_in else nullcontext():
-            found = MEASURES[asked.measure](sizes)
+    options = parser.parse_args(arguments)
+    if options.measure:
+        sizes = QUICK if options.quick else PROCESSOR if _is_on_processors() else FULL
+        with cpu_as_gpu() if options.stand_in else nullcontext():
+            found = MEASURES[options.measure](sizes)
         print(json.dumps({name: asdict(figure) for name, figure in found.items()}))
         return 0
-    if (asked.stand_in or asked.quick) and asked.out == DOC:
+    if (options.stand_in or options.quick) and options.out == DOC:
         parser.error("--stand-in and --quick try the command out: give another file by --out")
-    if not torch.cuda.is_available() and not asked.stand_in:
+    if not torch.cuda.is_available() and not options.stand_in:
         print("This machine has no GPU that torch can use: nothing was measured.", file=sys.stderr)
-        if not asked.out.exists():
-            asked.out.write_text(NOT_RUN)
+        if not options.out.exists():
+            options.out.write_text(NOT_RUN)
         return 1
-    quick = ["--quick"] * asked.quick
-    instead = ["--stand-in"] * asked.stand_in
-    where = "cpu" if asked.stand_in else "cuda"
+    quick = ["--quick"] * options.quick
+    instead = ["--stand-in"] * options.stand_in
+    where = "cpu" if options.stand_in else "cuda"
     gpu = {name: _measured(name, where, [*quick, *instead]) for name in MEASURES}
     processors = {name: _measured(name, "cpu", quick) for name in MEASURES}
-    asked.out.write_text(report(gpu, processors, device=device_name()))
+    options.out.write_text(report(gpu, processors, device=device_name()))
     return 0
 
 

@@ -99,23 +99,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", choices=sorted(MEASURES), default=list(MEASURES))
     parser.add_argument("--tests", default="tests/ml", help="folder or file of the tests")
     parser.add_argument("--wheels", type=Path, default=WHEELS, help="folder of packages to add")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     if not os.environ.get("OUT"):
         parser.error("set OUT to the folder that the results go into")
-    call = Call(Path(os.environ["OUT"]), asked.seconds)
+    call = Call(Path(os.environ["OUT"]), options.seconds)
     with tempfile.TemporaryDirectory() as site:
-        return _run(call, asked, Path(site))
+        return _run(call, options, Path(site))
 
 
-def _run(call: Call, asked: argparse.Namespace, site: Path) -> int:
-    _install(call, asked.wheels, site)
+def _run(call: Call, options: argparse.Namespace, site: Path) -> int:
+    _install(call, options.wheels, site)
     facts = call.step("facts", [sys.executable, "-c", _FACTS], 60.0)
-    told = json.loads(facts.splitlines()[-1]) if facts else {}
-    (call.out / "facts.json").write_text(json.dumps(told, indent=1))
-    mark = "not gpu" if asked.stand_in else "gpu"
-    call.step("tests", _tests(asked.tests, mark), TESTS_S)
+    device_facts = json.loads(facts.splitlines()[-1]) if facts else {}
+    (call.out / "facts.json").write_text(json.dumps(device_facts, indent=1))
+    mark = "not gpu" if options.stand_in else "gpu"
+    call.step("tests", _tests(options.tests, mark), TESTS_S)
     (call.out / "tests.txt").write_text(call.printed.get("tests") or "no end: see log.txt\n")
-    _measure_all(call, asked, str(told.get("gpu", "CPU")), told.get("missing", []))
+    _measure_all(
+        call, options, str(device_facts.get("gpu", "CPU")), device_facts.get("missing", [])
+    )
     return 1 if call.failed else 0
 
 
@@ -155,23 +157,23 @@ def joined(parts: Path, into: Path) -> list[Path]:
 
 
 def _measure_all(
-    call: Call, asked: argparse.Namespace, device: str, missing: Sequence[str]
+    call: Call, options: argparse.Namespace, device: str, missing: Sequence[str]
 ) -> None:
     """The GPU's measures first: they are what this machine is for."""
     found: dict[str, dict[str, dict[str, Figure]]] = {"gpu": {}, "processors": {}}
-    for where, name in [(w, m) for w in found for m in asked.only]:
+    for where, name in [(w, m) for w in found for m in options.only]:
         lacking = [package for package in NEEDS[name] if package in missing]
         if lacking:
             call.skip(f"{name} on {where}", f"{', '.join(lacking)} missing on this machine")
             continue
-        is_gpu = where == "gpu" and not asked.stand_in
+        is_gpu = where == "gpu" and not options.stand_in
         command = [sys.executable, "-m", "tests.bench.gpu", "--measure", name]
         printed = call.step(
             f"{name} on {where}",
             [
                 *command,
-                *(["--quick"] * asked.quick),
-                *(["--stand-in"] * (asked.stand_in and where == "gpu")),
+                *(["--quick"] * options.quick),
+                *(["--stand-in"] * (options.stand_in and where == "gpu")),
             ],
             MEASURE_S,
             TESSERA_DEVICE="cuda" if is_gpu else "cpu",

@@ -41,10 +41,10 @@ def test_the_command_fills_every_row_on_the_processor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every measure, by the code for a GPU and by the reference; in this process, not in eight."""
-    asked: list[tuple[str, str, list[str]]] = []
+    requested: list[tuple[str, str, list[str]]] = []
 
     def measured(name: str, where: str, options: list[str]) -> dict[str, Figure]:
-        asked.append((name, where, options))
+        requested.append((name, where, options))
         monkeypatch.setenv("TESSERA_DEVICE", where)
         with cpu_as_gpu() if "--stand-in" in options else nullcontext():
             return MEASURES[name](QUICK)
@@ -58,7 +58,7 @@ def test_the_command_fills_every_row_on_the_processor(
     out = tmp_path / "gpu.md"
     assert main(["--stand-in", "--quick", "--out", str(out)]) == 0
     quick, both = ["--quick"], ["--quick", "--stand-in"]
-    assert asked == [
+    assert requested == [
         *((name, "cpu", both) for name in MEASURES),
         *((name, "cpu", quick) for name in MEASURES),
     ]
@@ -213,9 +213,9 @@ def test_wheels_are_joined_and_installed_and_missing_ones_skipped(
     stub.write_text("import carried_along\ndef test_one():\n    assert carried_along.HERE\n")
     options = ["--stand-in", "--only", "index", "--tests", str(stub), "--wheels", str(carried)]
     assert all_steps.main(options) == 1
-    said = capsys.readouterr().out
-    assert "wheel broken: FAILED" in said and "wheel carried_along: done" in said
-    assert "index on gpu: skipped, not_there_at_all missing on this machine" in said
+    output = capsys.readouterr().out
+    assert "wheel broken: FAILED" in output and "wheel carried_along: done" in output
+    assert "index on gpu: skipped, not_there_at_all missing on this machine" in output
     assert "1 passed" in (tmp_path / "out" / "tests.txt").read_text()
 
 

@@ -33,8 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Fetch the wheels, cut them into trips, and say what to call."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=WHEELS)
-    asked = parser.parse_args(arguments)
-    shutil.rmtree(asked.out, ignore_errors=True)
+    options = parser.parse_args(arguments)
+    shutil.rmtree(options.out, ignore_errors=True)
     room = CARRIED_BYTES - MARGIN_BYTES - tree_bytes()
     if room <= 0:
         print("The working tree alone is more than may travel.")
@@ -46,9 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
         for package in SOURCES:
             pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
             subprocess.run([*pip, "-w", name, versions.get(package, package)], check=True)
-        trips = cut(sorted(Path(name).glob("*.whl")), asked.out, room)
+        trips = cut(sorted(Path(name).glob("*.whl")), options.out, room)
     for number in range(1, trips + 1):
-        folder = asked.out.relative_to(ROOT) / str(number)
+        folder = options.out.relative_to(ROOT) / str(number)
         print(f"carry {folder}: mkdir -p /tmp/wheels && cp {folder}/* /tmp/wheels")
     print("then: OUT=$OUT python3 -m tests.bench.gpu.all_steps --wheels /tmp/wheels")
     return 0

@@ -24,16 +24,16 @@ def main() -> int:
     parser.add_argument(
         "--write", nargs="?", const="all", choices=("all", "memory"), help="into docs/benchmarks.md"
     )
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if asked.servers:
-            sections = mixed_load_on_servers(folder, minutes=asked.minutes)
+        if options.servers:
+            sections = mixed_load_on_servers(folder, minutes=options.minutes)
         else:
-            sections = mixed_load(portal_open(folder), minutes=asked.minutes)
+            sections = mixed_load(portal_open(folder), minutes=options.minutes)
     after = TITLE
     for section in sections:
-        if asked.write == "all" or (asked.write and section.title.startswith(MEMORY)):
+        if options.write == "all" or (options.write and section.title.startswith(MEMORY)):
             report.replace(section, after=after)
         after = section.title
         print(f"{section.title}\n{section.note}")

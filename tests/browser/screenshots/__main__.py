@@ -23,16 +23,16 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[], help="pictures or states of these names")
     parser.add_argument("--keep", type=Path, help="a folder for the demo, used again next time")
     parser.add_argument("--out", type=Path, default=OUT)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     wanted = {
         name: take
         for name, take in (PAGES | STATES | WORK).items()
-        if not asked.only or name in asked.only
+        if not options.only or name in options.only
     }
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, served(asked.keep or Path(folder)) as portal:
+    with tempfile.TemporaryDirectory() as folder, served(options.keep or Path(folder)) as portal:
         print(f"portal: {time.monotonic() - began:.0f} s")
-        with studio(portal, asked.out) as open_studio:
+        with studio(portal, options.out) as open_studio:
             for name, take in wanted.items():
                 began = time.monotonic()
                 take(open_studio)

@@ -16,9 +16,9 @@ WORKED_MS = 180_000  # a job behind others
 
 
 def _each(studio: Studio, path: str, name: str, **more: Any) -> None:
-    for size, scheme, said in BOTH:
+    for size, scheme, suffix in BOTH:
         sized = {"size": size} if size else {}
-        keep(studio, studio.open(path, scheme=scheme, **sized, **more), f"{name}-{said}")
+        keep(studio, studio.open(path, scheme=scheme, **sized, **more), f"{name}-{suffix}")
 
 
 def review(studio: Studio) -> None:
@@ -27,11 +27,11 @@ def review(studio: Studio) -> None:
     page.keyboard.press("Control+a")
     page.wait_for_timeout(SETTLED_MS)
     page.evaluate(_SUBMIT, studio.portal.canvases["D-1001"])
-    for size, scheme, said in BOTH:
+    for size, scheme, suffix in BOTH:
         sized = {"size": size} if size else {}
         page = studio.open("/review/", "manager", scheme=scheme, ready="[data-review]", **sized)
         page.keyboard.press("ArrowDown")
-        keep(studio, page, f"review-{said}")
+        keep(studio, page, f"review-{suffix}")
 
 
 def labels(studio: Studio) -> None:
@@ -41,15 +41,15 @@ def labels(studio: Studio) -> None:
 
 def importing(studio: Studio) -> None:
     """A file previewed: repaired, refused, of classes that are there and that are not."""
-    for size, scheme, said in BOTH:
+    for size, scheme, suffix in BOTH:
         sized = {"size": size} if size else {}
         page = studio.viewer("D-1002", scheme=scheme, **sized)
         page.click("[data-import-open]")
-        keep(studio, page, f"import-choose-{said}")
+        keep(studio, page, f"import-choose-{suffix}")
         file = {"name": "outlines.geojson", "mimeType": "application/json", "buffer": _document()}
         page.set_input_files("[data-import-file]", file)
         page.wait_for_selector(f"{DIALOG}[data-step=preview]", timeout=WORKED_MS)
-        keep(studio, page, f"import-preview-{said}")
+        keep(studio, page, f"import-preview-{suffix}")
     page.click("[data-import-go]")
     page.wait_for_selector(f"{DIALOG}[data-step=done]", timeout=WORKED_MS)
     keep(studio, page, "import-done")
@@ -60,41 +60,41 @@ def importing(studio: Studio) -> None:
 
 def track(studio: Studio) -> None:
     """An ROI of a video on other frames."""
-    for size, scheme, said in BOTH:
+    for size, scheme, suffix in BOTH:
         sized = {"size": size} if size else {}
         page = studio.viewer("video", person="endoscopist", scheme=scheme, **sized)
         page.keyboard.press("o")
         page.keyboard.press("Enter")
         page.wait_for_selector("[data-save-state=saved]")
         page.wait_for_timeout(SETTLED_MS)
-        keep(studio, page, f"track-{said}")
+        keep(studio, page, f"track-{suffix}")
         page.keyboard.press("Delete")
         page.wait_for_selector("[data-save-state=saved]")
 
 
 def suggestion(studio: Studio) -> None:
     """Outline this, dashed; and the place most like an ROI."""
-    for size, scheme, said in BOTH:
+    for size, scheme, suffix in BOTH:
         sized = {"size": size} if size else {}
         page = studio.viewer("D-1002", scheme=scheme, **sized)
         page.keyboard.press("Shift+H")
         box = page.locator("[data-map]").bounding_box()
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         page.wait_for_selector("[data-suggestion]:not([hidden])", timeout=WORKED_MS)
-        keep(studio, page, f"suggestion-{said}")
+        keep(studio, page, f"suggestion-{suffix}")
         page = studio.viewer("D-1001", f"roi={studio.portal.roi}", scheme=scheme, **sized)
         page.keyboard.press("Shift+N")
         page.wait_for_selector("[data-similar-next]:enabled", timeout=WORKED_MS)
-        keep(studio, page, f"find-similar-{said}")
+        keep(studio, page, f"find-similar-{suffix}")
 
 
 def rename(studio: Studio) -> None:
     """Another title for a slide."""
-    for size, scheme, said in BOTH:
+    for size, scheme, suffix in BOTH:
         sized = {"size": size} if size else {}
         page = studio.open(f"/cases/{studio.portal.cases['D-1001']}/", scheme=scheme, **sized)
         page.get_by_text("Rename").first.click()
-        keep(studio, page, f"rename-{said}")
+        keep(studio, page, f"rename-{suffix}")
 
 
 def trash(studio: Studio) -> None:
@@ -124,8 +124,8 @@ def _document() -> bytes:
 
     def one(rings: list[Any], kind: str = "Polygon", **more: Any) -> dict[str, Any]:
         geometry = {"type": kind, "coordinates": rings}
-        said = {"objectType": "annotation"} | more
-        return {"type": "Feature", "geometry": geometry, "properties": said}
+        properties = {"objectType": "annotation"} | more
+        return {"type": "Feature", "geometry": geometry, "properties": properties}
 
     def square(x: float, y: float, side: float) -> list[list[float]]:
         return [[x, y], [x + side, y], [x + side, y + side], [x, y + side], [x, y]]

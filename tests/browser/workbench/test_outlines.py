@@ -103,14 +103,14 @@ def test_an_outline_proposed_on_a_frame_belongs_to_that_frame(
 def test_an_outline_proposed_on_a_mosaic_is_inside_it(
     open_viewer: Any, ingest: Any, annotator: Any, lesion_file: Path
 ) -> None:
-    asked = mosaic_create(video=ingest(lesion_file).video, user=annotator)
-    run_job(asked.job)
-    asked.mosaic.refresh_from_db()
-    frame = MosaicFrame.objects.filter(mosaic=asked.mosaic, index=0).get()
+    submitted = mosaic_create(video=ingest(lesion_file).video, user=annotator)
+    run_job(submitted.job)
+    submitted.mosaic.refresh_from_db()
+    frame = MosaicFrame.objects.filter(mosaic=submitted.mosaic, index=0).get()
     # Row major; hardly a perspective, for the scope slides.
     a, b, x, c, d, y = np.ravel(frame.H_mosaic_from_frame)[:6]
     truth = affine_transform(lesion(), [a, b, c, d, x, y])
-    viewer = open_viewer(asked.mosaic.canvas)
+    viewer = open_viewer(submitted.mosaic.canvas)
     roi = propose_and_accept(viewer, (truth.centroid.x, truth.centroid.y))
     assert roi.frame_index is None
     assert overlap(shape(roi.geometry), truth) > 0.85

@@ -42,10 +42,10 @@ def canvas(
     video = ingest(sweep_file)
     if request.param == "video":
         return video
-    asked = mosaic_create(video=video.video, user=annotator)
-    run_job(asked.job)
-    asked.mosaic.refresh_from_db()
-    return asked.mosaic.canvas
+    submitted = mosaic_create(video=video.video, user=annotator)
+    run_job(submitted.job)
+    submitted.mosaic.refresh_from_db()
+    return submitted.mosaic.canvas
 
 
 def test_the_primary_actions_of_a_region_are_visible_on_small_screens(

@@ -54,12 +54,12 @@ def test_after_repeated_kills_a_case_is_imported_completely_or_not_at_all(
     taken = 0
     for more in (1, 6, 9):
         process = target.start([sys.executable, *IMPORT, str(tmp_path / "case.zip")])
-        least = taken + more
-        target.wait_until(lambda n=least: came(target)["taken"] >= n, "files", within_s=120)  # type: ignore[misc]
+        min_count = taken + more
+        target.wait_until(lambda n=min_count: came(target)["taken"] >= n, "files", within_s=120)  # type: ignore[misc]
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         half = came(target)
-        assert least <= half["taken"] < COUNT
+        assert min_count <= half["taken"] < COUNT
         assert (half["cases"], half["slides"], half["jobs"], half["placed"]) == (0, 0, 0, [])
         taken = half["taken"]
     assert f"{COUNT} new originals" in target.call(*IMPORT, str(tmp_path / "case.zip"))
@@ -81,15 +81,15 @@ def test_a_crate_that_was_sent_survives_the_kills_of_the_process_that_imports_it
     target.start_reaper()
     taken = 0
     for more in (2, 5):
-        least = taken + more
+        min_count = taken + more
         target.wait_until(
-            lambda n=least: came(target)["taken"] >= n,  # type: ignore[misc]
+            lambda n=min_count: came(target)["taken"] >= n,  # type: ignore[misc]
             "files",
         )
         for pid in children_of(worker.pid):
             os.kill(pid, signal.SIGKILL)
         half = came(target)
-        assert least <= half["taken"] < COUNT
+        assert min_count <= half["taken"] < COUNT
         assert (half["cases"], half["slides"], half["jobs"], half["placed"]) == (0, 0, 0, [])
         assert (half["import"], half["sent"]) == ("running", 1)
         taken = half["taken"]

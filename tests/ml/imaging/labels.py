@@ -105,8 +105,10 @@ def _in_strips(tiff: tifffile.TiffWriter) -> None:
 
 
 def _in_an_aperio_slide(tiff: tifffile.TiffWriter) -> None:
-    told = f"Aperio Image Library v11.2.1\r\n{SIZE[0]}x{SIZE[1]} (128x128)|AppMag = 20|MPP = 0.5"
-    _levels(tiff, description=told)
+    description = (
+        f"Aperio Image Library v11.2.1\r\n{SIZE[0]}x{SIZE[1]} (128x128)|AppMag = 20|MPP = 0.5"
+    )
+    _levels(tiff, description=description)
     tiff.write(label(192, 128), description="Aperio Image Library v11.2.1\r\n", **TILES)
 
 

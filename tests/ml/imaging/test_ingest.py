@@ -294,11 +294,11 @@ def test_real_slides_are_ingested_in_the_child(
 def test_an_ome_tiff_is_a_slide_with_its_levels(
     tmp_path: Path, gradient: ImageU8, bigtiff: bool
 ) -> None:
-    told = {"axes": "YXS", "PhysicalSizeX": 0.25, "PhysicalSizeY": 0.25}
+    metadata = {"axes": "YXS", "PhysicalSizeX": 0.25, "PhysicalSizeY": 0.25}
     tiles = {"tile": (128, 128), "photometric": "rgb", "compression": "deflate"}
     scale = {"resolution": (40_000, 40_000), "resolutionunit": "CENTIMETER"}
     with tifffile.TiffWriter(tmp_path / "a", ome=True, bigtiff=bigtiff) as tiff:
-        tiff.write(gradient, subifds=1, metadata=told, **tiles, **scale)
+        tiff.write(gradient, subifds=1, metadata=metadata, **tiles, **scale)
         tiff.write(gradient[::2, ::2].copy(), subfiletype=1, **tiles)
     result = _inspect(tmp_path / "a", tmp_path / "out")
     assert (result["kind"], result["width_px"], result["height_px"]) == ("slide", 700, 600)
@@ -306,7 +306,7 @@ def test_an_ome_tiff_is_a_slide_with_its_levels(
     with open_slide(tmp_path / "a") as slide:
         assert [one.width_px for one in slide.stored] == [700, 350]
         assert np.array_equal(slide.read_region((0, 0), (700, 600), (700, 600)), gradient)
-    planes = {**told, "axes": "CYX"}
+    planes = {**metadata, "axes": "CYX"}
     channels = np.moveaxis(gradient, -1, 0)
     tifffile.imwrite(tmp_path / "b", channels, ome=True, metadata=planes, tile=(128, 128))
     assert _inspect(tmp_path / "b", tmp_path / "out")["mpp_x"] == 0.25  # stated in XML alone

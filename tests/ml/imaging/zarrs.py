@@ -62,7 +62,7 @@ def write_ngff(
         array.attrs["scanner"] = SECRET
     spaces = {"type": "space"} | ({"unit": unit} if unit else {})
     kinds = {"c": {"type": "channel"}, "t": {"type": "time"}}
-    told: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "multiscales": [
             {
                 "name": SECRET,
@@ -87,8 +87,8 @@ def write_ngff(
         "creator": SECRET,
     }
     if omero is not None:
-        told["omero"] = omero
-    group.attrs.update({"ome": told | {"version": "0.5"}} if version == 3 else told)
+        attributes["omero"] = omero
+    group.attrs.update({"ome": attributes | {"version": "0.5"}} if version == 3 else attributes)
     return folder
 
 

@@ -14,12 +14,12 @@ from ml.index.selection import Selection
 def test_positions_and_order_equal_those_of_numpy(seed):
     rng = np.random.default_rng(seed)
     numbers = np.unique(rng.integers(-20, 20, rng.integers(0, 30)))
-    asked = rng.integers(-30, 30, rng.integers(0, 30))
-    assert ascending(asked).tolist() == np.unique(asked).tolist()
-    found = numbers[positions_of(numbers, asked)]
-    assert found.tolist() == asked[np.isin(asked, numbers)].tolist()
-    out = ExcludedRows(np.unique(asked), 60)
-    assert out.dropped(numbers).tolist() == np.setdiff1d(numbers, asked).tolist()
+    queries = rng.integers(-30, 30, rng.integers(0, 30))
+    assert ascending(queries).tolist() == np.unique(queries).tolist()
+    found = numbers[positions_of(numbers, queries)]
+    assert found.tolist() == queries[np.isin(queries, numbers)].tolist()
+    out = ExcludedRows(np.unique(queries), 60)
+    assert out.dropped(numbers).tolist() == np.setdiff1d(numbers, queries).tolist()
 
 
 def test_copies_are_float64_rows_and_count_as_memory():

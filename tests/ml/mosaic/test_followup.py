@@ -89,16 +89,16 @@ def test_a_mirror_image_gives_no_hit(wall: np.ndarray) -> None:
 
 def test_progress_is_reported_and_can_cancel(wall: np.ndarray) -> None:
     place = wall[200:500, 200:500]
-    told: list[tuple[int, int, str]] = []
+    reported: list[tuple[int, int, str]] = []
 
     def note(done: int, total: int, phase: str) -> None:
-        told.append((done, total, phase))
+        reported.append((done, total, phase))
         if done:
             raise CancelledError("stopped")
 
     with pytest.raises(CancelledError):
         find_place(place, OUTLINE, [Candidate(i, place) for i in range(3)], count=3, progress=note)
-    assert told == [(0, 3, "search"), (1, 3, "search")]
+    assert reported == [(0, 3, "search"), (1, 3, "search")]
 
 
 def test_an_outline_of_two_corners_raises_an_error(wall: np.ndarray) -> None:

@@ -164,9 +164,9 @@ def test_a_network_that_cannot_be_compiled_runs_uncompiled_with_a_warning(monkey
     rows = torch.ones(4, 3)
     with caplog.at_level("WARNING", logger="ml.networks.device"), torch.inference_mode():
         assert torch.equal(network(rows), network(rows))
-    said = [r.getMessage() for r in caplog.records if r.name == "ml.networks.device"]
-    assert len(calls) == 1 and len(said) == 1
-    assert "it runs uncompiled" in said[0] and "no compiler here" in said[0]
+    messages = [r.getMessage() for r in caplog.records if r.name == "ml.networks.device"]
+    assert len(calls) == 1 and len(messages) == 1
+    assert "it runs uncompiled" in messages[0] and "no compiler here" in messages[0]
 
 
 def test_out_of_memory_is_not_a_compilation_failure(monkeypatch):

@@ -54,7 +54,7 @@ def test_the_stream_yields_the_parsed_document(
         assert read(text) == features
         assert list(features_read(Slow(text))) == features
         for kind in (io.BytesIO, Slow):
-            places = [whole.place() for whole in [features_read(kind(text))] for _ in whole]
+            places = [parsed.place() for parsed in [features_read(kind(text))] for _ in parsed]
             for at, place in enumerate(places, 1):
                 assert place is not None
                 assert list(features_read(kind(text), since=place)) == features[at:]

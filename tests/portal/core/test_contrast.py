@@ -63,13 +63,13 @@ def test_edges_and_focus_rings_are_seen(roles: dict[str, tuple[str, str]], theme
 
 
 def _below(
-    least: float,
+    min_contrast: float,
     pairs: Sequence[tuple[str, str]],
     roles: dict[str, tuple[str, str]],
     theme: int,
 ) -> dict[tuple[str, str], float]:
     found = {(one, other): contrast(roles[one][theme], roles[other][theme]) for one, other in pairs}
-    return {pair: value for pair, value in found.items() if value < least}
+    return {pair: value for pair, value in found.items() if value < min_contrast}
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])

@@ -51,8 +51,8 @@ def test_a_name_of_invisible_characters_is_empty(name: str) -> None:
 
 def test_cleaning_is_idempotent_and_only_keys_fold_case() -> None:
     for name in ("SCHA\u0308DEL", "Straße", "a\u200b\u0308", "ΑΙ\u0345"):
-        once = name_clean(name)
-        assert name_clean(once) == once
+        clean = name_clean(name)
+        assert name_clean(clean) == clean
         assert name_key(name_key(name)) == name_key(name)
     assert name_key("SCHA\u0308DEL ") == name_key("schädel")
     assert name_clean("SCHA\u0308DEL ") == "SCHÄDEL"

@@ -52,9 +52,9 @@ def test_the_curve_agrees_with_a_count_at_every_threshold() -> None:
     distance = rng.integers(0, 20, 200).astype(np.float32) / 20
     right = rng.random(200) < 0.6
     for level, wrong, recall in zip(*recall_curve(distance, right, 250), strict=True):
-        kept = distance <= level
-        assert wrong == pytest.approx(1 - right[kept].mean())
-        assert recall == pytest.approx(right[kept].sum() / 250)
+        is_below = distance <= level
+        assert wrong == pytest.approx(1 - right[is_below].mean())
+        assert recall == pytest.approx(right[is_below].sum() / 250)
 
 
 def test_without_matches_the_curve_is_empty() -> None:

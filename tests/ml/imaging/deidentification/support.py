@@ -39,18 +39,18 @@ def write_svs(path: Path, *, bigtiff: bool = False, level: Any = None) -> Path:
     pixels = picture() if level is None else level
     height, width = pixels.shape[:2]
     head = f"Aperio Image Library v11.2.1\r\n{width}x{height} (128x128) JPEG/RGB Q=90"
-    told = f"|AppMag = 20|MPP = 0.5|Filename = {SECRET}|User = {SECRET}|Date = 12/29/09|Title = x"
+    fields = f"|AppMag = 20|MPP = 0.5|Filename = {SECRET}|User = {SECRET}|Date = 12/29/09|Title = x"
     options: dict[str, Any] = {"compression": "jpeg", "photometric": "rgb", "metadata": None}
     with tifffile.TiffWriter(path, bigtiff=bigtiff) as tiff:
         tiff.write(
             pixels,
             tile=(128, 128),
-            description=head + told,
+            description=head + fields,
             datetime="2009:12:29 09:59:15",
             extratags=[(315, 2, 0, SECRET, True)],
             **options,
         )
-        tiff.write(pixels[::4, ::4], description=head + told, **options)
+        tiff.write(pixels[::4, ::4], description=head + fields, **options)
         tiff.write(
             np.full((40, 30, 3), 7, np.uint8),
             description=f"Aperio Image Library v11.2.1\r\nlabel 30x40|User = {SECRET}",
@@ -163,8 +163,8 @@ def write_sparse(path: Path, count: int, *, is_open: bool) -> Path:
     write_sequence_item(part, group, ["iso8859"])
     body = part.getvalue() * count
     head, end = struct.pack("<HH2sH", 0x5200, 0x9230, b"SQ", 0), b"\xfe\xff\xdd\xe0\0\0\0\0"
-    told = struct.pack("<I", 0xFFFFFFFF if is_open else len(body)) + body + end * is_open
+    sequence = struct.pack("<I", 0xFFFFFFFF if is_open else len(body)) + body + end * is_open
     raw = path.read_bytes()
     assert raw.count(head + bytes(4)) == 1
-    path.write_bytes(raw.replace(head + bytes(4), head + told))
+    path.write_bytes(raw.replace(head + bytes(4), head + sequence))
     return path

@@ -73,9 +73,9 @@ def test_label_and_id_are_removed_from_an_mrxs(
 @BOTH
 def test_removing_names_twice_changes_nothing(write: Write, tmp_path: Path) -> None:
     write(tmp_path / "from", named=True)
-    once, _ = clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
-    assert once is not None
-    again = once.rename(tmp_path / "b.zip")
+    first, _ = clean(zipped(tmp_path / "from", tmp_path / "a.zip"), tmp_path / "out")
+    assert first is not None
+    again = first.rename(tmp_path / "b.zip")
     twice, cleaned = clean(again, tmp_path / "twice")
     assert (twice, cleaned.removed) == (None, [])
 

@@ -61,10 +61,10 @@ def test_names_are_removed_from_a_zarr_and_chunks_unchanged(
     assert cleaned.left == []
     with zipfile.ZipFile(path) as before, zipfile.ZipFile(made) as after:
         assert SECRET not in " ".join(after.namelist())
-        kept = {name: after.read(name) for name in after.namelist()}
-        chunks = {name: data for name, data in kept.items() if name[-1].isdigit()}
+        members = {name: after.read(name) for name in after.namelist()}
+        chunks = {name: data for name, data in members.items() if name[-1].isdigit()}
         sent = {before.read(name) for name in before.namelist()}
-    assert not [name for name, data in kept.items() if SECRET.encode() in data]
+    assert not [name for name, data in members.items() if SECRET.encode() in data]
     assert len(chunks) >= 2
     assert set(chunks.values()) <= sent
     shown = [pixels_of(one, tmp_path / name) for one, name in ((path, "a"), (made, "b"))]
@@ -79,8 +79,8 @@ def test_names_are_removed_from_a_zarr_and_chunks_unchanged(
 def test_free_text_in_zarr_descriptions_is_removed(tmp_path: Path, version: int) -> None:
     folder = write_ngff(tmp_path / "a", version=version, unit=SECRET)
     file = folder / ("zarr.json" if version == 3 else ".zattrs")
-    told = file.read_text().replace('"channel"', f'"{SECRET}"').replace('"0.5"', f'"{SECRET}"')
-    file.write_text(told)
+    text = file.read_text().replace('"channel"', f'"{SECRET}"').replace('"0.5"', f'"{SECRET}"')
+    file.write_text(text)
     array = folder / "0" / ("zarr.json" if version == 3 else ".zarray")
     made, _ = clean(ozx(folder, tmp_path / "a.zip"), tmp_path / "out")
     assert made is not None

@@ -67,7 +67,7 @@ def test_descriptions_and_personal_xml_are_removed_and_technical_xml_kept(tmp_pa
         f'<Image ID="Image:0" Name="{SECRET}.svs"><AcquisitionDate>2020-01-01</AcquisitionDate>'
         '<Pixels SizeX="512" PhysicalSizeX="0.25"/></Image></OME>'
     )
-    for name, text, gone, kept in (
+    for name, text, gone, technical in (
         ("free.tif", f"of {SECRET}, ward 3", SECRET, ""),
         ("ome.tif", xml, "Jane", 'PhysicalSizeX="0.25"'),
     ):
@@ -79,7 +79,7 @@ def test_descriptions_and_personal_xml_are_removed_and_technical_xml_kept(tmp_pa
         assert gone not in data
         assert SECRET not in data
         assert "2020" not in data
-        assert kept in data
+        assert technical in data
         assert inspect_slide(path=str(made), out_dir=str(tmp_path))["width_px"] == 512
 
 
@@ -370,13 +370,13 @@ def _write_scn(path: Path) -> Path:
             "</illuminationSource></illuminationSettings></scanSettings></image>"
         )
 
-    whole = 'sizeX="2400000" sizeY="800000" offsetX="0" offsetY="0"'
+    collection_size = 'sizeX="2400000" sizeY="800000" offsetX="0" offsetY="0"'
     part = 'sizeX="768000" sizeY="512000" offsetX="100000" offsetY="100000"'
     entries_data = (
         '<?xml version="1.0"?>'
         '<scn xmlns="http://www.leica-microsystems.com/scn/2010/10/01">'
         '<collection name="c" sizeX="2400000" sizeY="800000"><barcode/>'
-        f"{image(0, [(600, 200), (300, 100)], whole, '0.6')}"
+        f"{image(0, [(600, 200), (300, 100)], collection_size, '0.6')}"
         f"{image(2, LEVELS, part, '20')}</collection></scn>"
     )
     with tifffile.TiffWriter(path, bigtiff=True) as tiff:

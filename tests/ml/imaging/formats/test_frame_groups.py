@@ -87,9 +87,9 @@ def test_an_object_truncated_in_its_frame_groups_is_refused(
 def test_more_descriptions_than_frames_are_refused(tmp_path: Path, is_open: bool) -> None:
     path = write_sparse(tmp_path / "a.dcm", 30, is_open=is_open)
     raw = path.read_bytes()
-    said = struct.pack("<HH2sH", 0x0028, 0x0008, b"IS", 2)
-    assert raw.count(said + b"30") == 1
-    path.write_bytes(raw.replace(said + b"30", said + b"20"))
+    frame_count = struct.pack("<HH2sH", 0x0028, 0x0008, b"IS", 2)
+    assert raw.count(frame_count + b"30") == 1
+    path.write_bytes(raw.replace(frame_count + b"30", frame_count + b"20"))
     with pytest.raises(CorruptFileError, match="20 frames"):
         _clean(path, tmp_path / "out.dcm")
     with pytest.raises(CorruptFileError, match="20 frames"):
@@ -104,10 +104,10 @@ def test_a_sequence_of_very_many_items_is_refused_unparsed(
     items, end = b"\xfe\xff\0\xe0\0\0\0\0" * 2_000, b"\xfe\xff\xdd\xe0\0\0\0\0"
     head = struct.pack("<HH2sH", 0x0040, 0x0560, b"SQ", 0)  # of the specimen
     at = path.read_bytes().index(head)
-    told = struct.pack("<I", 0xFFFFFFFF if is_open else len(items)) + items + end * is_open
+    sequence = struct.pack("<I", 0xFFFFFFFF if is_open else len(items)) + items + end * is_open
     raw = path.read_bytes()
     (length,) = struct.unpack_from("<I", raw, at + 8)
-    path.write_bytes(raw[: at + 8] + told + raw[at + 12 + length :])
+    path.write_bytes(raw[: at + 8] + sequence + raw[at + 12 + length :])
     assert StoredObject(path).frame_count == 2
     monkeypatch.setattr(frame_groups, "MAX_PARTS", 1_000)
     with pytest.raises(TooLargeError, match="attributes"):

@@ -236,10 +236,10 @@ def test_a_shard_that_claims_more_chunks_than_it_can_list_is_refused(tmp_path: P
         tmp_path / "a", version=3, packer="none", chunk=(1, 50, 64), shard=(3, 100, 128)
     )
     path = folder / "0" / "zarr.json"
-    told = json.loads(path.read_text())
+    metadata = json.loads(path.read_text())
     for shape in ([3 * 2**30, 50 * 2**30, 64 * 2**30], [3, 50 * 2**20, 128]):
-        told["chunk_grid"]["configuration"]["chunk_shape"] = shape
-        path.write_text(json.dumps(told))
+        metadata["chunk_grid"]["configuration"]["chunk_shape"] = shape
+        path.write_text(json.dumps(metadata))
         with pytest.raises(CorruptFileError, match="shard"):
             inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
 

@@ -69,6 +69,6 @@ def test_invalid_ome_xml_describes_no_image(text: str) -> None:
 
 
 def test_a_count_of_pages_is_bounded_by_the_planes() -> None:
-    told = '<TiffData IFD="0" PlaneCount="999999"/>'
-    (image,) = ome_images(f"{_HEAD}<Image>{_pixels(data=told)}</Image></OME>")
+    tiff_data = '<TiffData IFD="0" PlaneCount="999999"/>'
+    (image,) = ome_images(f"{_HEAD}<Image>{_pixels(data=tiff_data)}</Image></OME>")
     assert len(image.pages) == 3

@@ -33,8 +33,8 @@ def _ome(path: Path, images: list[tuple[str, list[ImageU8], float]], **more: Any
     tags = {"resolution": (10_000, 10_000), "resolutionunit": "CENTIMETER"} | more
     with tifffile.TiffWriter(path, ome=True) as tiff:
         for name, levels, um in images:
-            told = {"axes": "YXS", "Name": name, "PhysicalSizeX": um, "PhysicalSizeY": um}
-            tiff.write(levels[0], subifds=len(levels) - 1, metadata=told, **_JPEG, **tags)
+            metadata = {"axes": "YXS", "Name": name, "PhysicalSizeX": um, "PhysicalSizeY": um}
+            tiff.write(levels[0], subifds=len(levels) - 1, metadata=metadata, **_JPEG, **tags)
             for level in levels[1:]:
                 tiff.write(level, subfiletype=1, **_JPEG)
     return path

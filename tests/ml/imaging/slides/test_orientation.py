@@ -52,17 +52,17 @@ def everywhere(path: Path, folder: Path) -> dict[str, ImageU8]:
     with TileSource(path) as source:
         level = source.levels[0]
         size = (level.width_px, level.height_px)
-        whole: ImageU8 = np.zeros((level.height_px + 512, level.width_px + 512, 3), np.uint8)
+        plane: ImageU8 = np.zeros((level.height_px + 512, level.width_px + 512, 3), np.uint8)
         for x in range(0, level.width_px, level.tile_width_px):
             for y in range(0, level.height_px, level.tile_height_px):
                 data = source.tile(0, x // level.tile_width_px, y // level.tile_height_px).data
                 tile = np.asarray(Image.open(io.BytesIO(data)))
-                whole[y : y + tile.shape[0], x : x + tile.shape[1]] = tile
+                plane[y : y + tile.shape[0], x : x + tile.shape[1]] = tile
         region = source.region((0, 0), size, size)
     thumbnail = np.asarray(Image.open(folder / str(found["thumbnail"])))
     return {
         "region": region,
-        "tiles": whole[: size[1], : size[0]],
+        "tiles": plane[: size[1], : size[0]],
         "thumbnail": np.asarray(Image.fromarray(thumbnail).resize(size)),
     }
 

@@ -58,11 +58,11 @@ class Recipe:
 
 def write(recipe: Recipe, folder: Path) -> Path:
     """The parts one after the other, as files are joined by copying their bytes."""
-    whole = folder / recipe.name
+    joined = folder / recipe.name
     written = [encoded(recipe, folder / f"{n}-{recipe.name}", part) for n, part in
                enumerate(recipe.parts)]  # fmt: skip
-    whole.write_bytes(recipe.change(b"".join(part.read_bytes() for part in written)))
-    return whole
+    joined.write_bytes(recipe.change(b"".join(part.read_bytes() for part in written)))
+    return joined
 
 
 def encoded(recipe: Recipe, path: Path, numbers: range) -> Path:

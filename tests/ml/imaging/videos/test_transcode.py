@@ -169,13 +169,13 @@ def test_a_clip_of_missing_frames_is_refused(
 
 
 def test_the_progress_of_a_clip_counts_its_frames(make_video: MakeVideo, tmp_path: Path) -> None:
-    path, told = make_video("a.mkv", "libx264", frames=30), []
+    path, reported = make_video("a.mkv", "libx264", frames=30), []
     write_clip(
         path,
         tmp_path / "c.mp4",
         table=probe_video(path).frames,
         first=10,
         last=14,
-        progress=lambda done, total, phase: told.append((done, total)),
+        progress=lambda done, total, phase: reported.append((done, total)),
     )
-    assert told == [(n, 5) for n in range(1, 6)]
+    assert reported == [(n, 5) for n in range(1, 6)]

@@ -244,10 +244,10 @@ def test_frames_are_read_if_seeking_fails(
     path = make_video("a.avi", "mpeg4", container="avi")
     table = probe_video(path).frames
     expected = read_frame(path, int(table.pts[40]), table=table)
-    asked: list[int] = []
+    calls: list[int] = []
 
     def lost(*arguments: object) -> bool:
-        asked.append(1)
+        calls.append(1)
         return False
 
     monkeypatch.setattr(frame_access, "seek_to", lost)
@@ -255,4 +255,4 @@ def test_frames_are_read_if_seeking_fails(
     late = iter_frames(path, start_pts=int(table.pts[58]), table=table)
     assert [index for index, _, _ in late] == [58, 59]
     assert probe_video(path).frames.pts.tolist() == table.pts.tolist()
-    assert asked
+    assert calls

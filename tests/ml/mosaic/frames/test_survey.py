@@ -72,9 +72,9 @@ def test_full_frame_views_and_fibre_bundles_keep_their_size(
     sweep: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moving = [*sweep.frames, *sweep.frames[::-1]]
-    whole = [cv2.resize(f[50:150, 50:150], (900, 900)) for f in moving]
+    frames = [cv2.resize(f[50:150, 50:150], (900, 900)) for f in moving]
     mask = np.full((900, 900), 255, np.uint8)
-    seen = measure_frames(ArraySource(whole, 1), config=MosaicConfig(), progress=no_progress)
+    seen = measure_frames(ArraySource(frames, 1), config=MosaicConfig(), progress=no_progress)
     assert survey_of(seen, config=MosaicConfig(), mask=mask).scale == 720 / 900
     monkeypatch.setattr(fixed_pattern, "_fixed_pattern", _fibres)
     fibres = _survey(_in_black(moving, 400))
@@ -89,9 +89,9 @@ def _in_black(frames: list[np.ndarray], side_px: int) -> list[np.ndarray]:
     """Views of that side in frames of 900 x 700 px."""
     wide = []
     for frame in frames:
-        whole = np.zeros((700, 900, 3), np.uint8)
-        whole[20 : 20 + side_px, 20 : 20 + side_px] = cv2.resize(frame, (side_px, side_px))
-        wide.append(whole)
+        picture = np.zeros((700, 900, 3), np.uint8)
+        picture[20 : 20 + side_px, 20 : 20 + side_px] = cv2.resize(frame, (side_px, side_px))
+        wide.append(picture)
     return wide
 
 

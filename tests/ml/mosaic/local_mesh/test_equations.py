@@ -47,8 +47,8 @@ def _written_out(found: list[Cells], meshes: np.ndarray, links: float) -> np.nda
             own = mesh_shift(units[:, a], SIZE, np.repeat(xy[None, None], unknowns, 0))[:, 0]
             other = mesh_shift(units[:, b], SIZE, np.repeat(at_b[None], unknowns, 0))[:, 0]
             row = np.linalg.solve(slope[k], other.T) - own.T
-            most = np.linalg.eigvalsh(cells.tensor[k])[-1]
-            share = min(1.0, 1 / (CELL_SIGMA_PX**2 * most))
+            largest = np.linalg.eigvalsh(cells.tensor[k])[-1]
+            share = min(1.0, 1 / (CELL_SIGMA_PX**2 * largest))
             normal += share / links * row.T @ cells.tensor[k] @ row
             right -= share / links * row.T @ cells.pull[k]
     bent = np.stack([without_affine(unit, AFFINE).ravel() for unit in units])
@@ -82,18 +82,18 @@ def test_the_affine_part_at_the_nodes_of_the_view_is_zero() -> None:
         True  # from the second node to the fifth, and from the third to the seventh
     )
     mesh = np.random.default_rng(3).normal(size=(1, NODES, NODES, 2))
-    kept = without_affine(mesh, affine_of(view))
+    rest = without_affine(mesh, affine_of(view))
     row, column = (axis.ravel() for axis in np.mgrid[2:7, 1:5])
     design = np.column_stack([column, row, np.ones(len(row))])
     before, after = (
         np.abs(np.linalg.lstsq(design, own[0, row, column], rcond=None)[0]).max()
-        for own in (mesh, kept)
+        for own in (mesh, rest)
     )
     assert before > 0.05
     assert after < 1e-9
     beyond = np.ones((NODES, NODES), bool)
     beyond[2:7, 1:5] = False
-    assert kept[0, beyond] == pytest.approx(mesh[0, beyond], abs=1e-9)
+    assert rest[0, beyond] == pytest.approx(mesh[0, beyond], abs=1e-9)
 
 
 def test_all_nodes_count_if_the_view_nearly_fills_the_frame() -> None:

@@ -126,10 +126,10 @@ def test_vertices_outside_the_view_do_not_affect_the_affine_part(
 
 def test_the_manifest_contains_the_meshes(fitted: MosaicResult) -> None:
     read = read_manifest(fitted.manifest.parent)
-    for own, kept in zip(fitted.frames, read.frames, strict=True):
-        assert (own.mesh is None) == (kept.mesh is None)
-        if own.mesh is not None:
-            assert kept.mesh == pytest.approx(own.mesh, abs=1e-3)
+    for frame, read_frame in zip(fitted.frames, read.frames, strict=True):
+        assert (frame.mesh is None) == (read_frame.mesh is None)
+        if frame.mesh is not None:
+            assert read_frame.mesh == pytest.approx(frame.mesh, abs=1e-3)
 
 
 def test_frames_of_a_plane_have_no_meshes(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_distances_are_relative_to_the_view_and_not_to_the_frame() -> None:
     meshes = np.zeros((2, NODES, NODES, 2))
     meshes[1, :, :, 1] = 1.0
     still = _beside(0, 0)
-    whole, half = (
+    full_view, half = (
         sum(
             sign * float(row @ (prior(matrices, SIZE, side) @ row))
             for sign, row, matrices in (
@@ -74,5 +74,7 @@ def test_distances_are_relative_to_the_view_and_not_to_the_frame() -> None:
         )
         for side in (SIDE, SIDE / 2)
     )
-    assert whole == pytest.approx((NODES / (PARALLAX_SHARE * MIN_MOTION_SHARE * SIDE)) ** 2, 1e-3)
-    assert half == pytest.approx(4 * whole, rel=1e-3)
+    assert full_view == pytest.approx(
+        (NODES / (PARALLAX_SHARE * MIN_MOTION_SHARE * SIDE)) ** 2, 1e-3
+    )
+    assert half == pytest.approx(4 * full_view, rel=1e-3)

@@ -191,9 +191,9 @@ def test_rows_outside_the_view_are_left_out():
 
 def test_a_fraction_of_the_rows_is_selected():
     for seed in range(20):
-        kept = random_rows(np.random.default_rng(seed), 40, min_share=0.5)
-        assert 20 <= len(kept) <= 40
-        assert (np.diff(kept) > 0).all()
+        rows = random_rows(np.random.default_rng(seed), 40, min_share=0.5)
+        assert 20 <= len(rows) <= 40
+        assert (np.diff(rows) > 0).all()
     assert random_rows(np.random.default_rng(0), 3, min_share=0.01).shape == (2,)
 
 

@@ -56,15 +56,15 @@ def test_the_hardest_negative_equals_a_slow_search():
     turned = 0
     for i in range(6):
         others = [x[k] for k in range(6) if k != i for x in (a, p)]
-        least = {
+        nearest = {
             x: min(float((v[i] - o).square().sum()) for o in others)
             for x, v in zip("ap", (a, p), strict=True)
         }
-        of, other = (p, a) if least["p"] < least["a"] else (a, p)
+        of, other = (p, a) if nearest["p"] < nearest["a"] else (a, p)
         turned += of is p
         assert torch.equal(first[i], of[i]) and torch.equal(second[i], other[i])
         assert float((first[i] - negative[i]).square().sum()) == pytest.approx(
-            min(least.values()), abs=1e-5
+            min(nearest.values()), abs=1e-5
         )
     assert 0 < turned < 6
 

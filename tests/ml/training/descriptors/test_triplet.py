@@ -147,10 +147,10 @@ def test_a_schedule_that_ends_early_reports_its_length(data, tmp_path):
     words = ["train", "triplet", "--data", data, "--config", tmp_path / "config.json"]
     words += ["--out", tmp_path / "run", "--card", page, "--section", "schedule"]
     words = [*map(str, words), "--figures", str(figures)]
-    for hours, told in (["--hours", "0"], "1 of 5 epochs, 24 of 120 triplets"), ([], "5 epochs"):
+    for hours, length in (["--hours", "0"], "1 of 5 epochs, 24 of 120 triplets"), ([], "5 epochs"):
         assert main([*words, *hours]) == 0
         table = json.loads(figures.read_text())["table"]
-        assert f"; {told}, loss" in table
+        assert f"; {length}, loss" in table
         assert f"<!-- figures: schedule -->\n{table}\n<!-- end" in page.read_text()
 
 

@@ -101,12 +101,12 @@ def test_whitened_directions_have_one_variance():
     rng = np.random.default_rng(0)
     rows = torch.from_numpy(rng.normal(size=(60, 8)) * np.arange(8, 0, -1)).float()
     network = Vlad(VladConfig(words=2, in_dim=4, out_dim=3))
-    kept = _set_projection(network, rows, 0.5)
+    variance = _set_projection(network, rows, 0.5)
     shown = (rows - network.mean) @ network.projection
     moment = (shown.T @ shown / len(rows)).numpy()
     assert np.allclose(moment, np.eye(3), atol=1e-4)
     value = np.linalg.eigvalsh(np.cov(rows.numpy().T, bias=True))[::-1]
-    assert kept == pytest.approx(value[:3].sum() / value.sum(), rel=1e-4)
+    assert variance == pytest.approx(value[:3].sum() / value.sum(), rel=1e-4)
     _set_projection(network, rows, 0.0)
     gram = network.projection.T @ network.projection
     assert torch.allclose(gram, torch.eye(3), atol=1e-5)

@@ -33,8 +33,8 @@ def data(tmp_path_factory, tissue):
         name = f"histology/p{number}-r1.png"
         Image.fromarray(pixels).save(folder / name)
         rows.append([name, f"p{number}", 0.5])
-    told = {"atlas": "", "slides": rows[:4], "held_out": rows[4:]}
-    (folder / "patches.json").write_text(json.dumps(told))
+    sources = {"atlas": "", "slides": rows[:4], "held_out": rows[4:]}
+    (folder / "patches.json").write_text(json.dumps(sources))
     return folder
 
 

@@ -30,10 +30,10 @@ def test_a_metric_is_written_with_its_figures(tmp_path):
     out, report = tmp_path / "metric.npz", tmp_path / "report.json"
     words = ["train", "metric", str(tmp_path / "vectors.json"), "--out", str(out)]
     assert main([*words, "--json", str(report)]) == 0
-    said = json.loads(report.read_text())
-    assert (said["regions"], said["labels"], said["patients"]) == (60, 2, 10)
-    assert said["chosen"] == read_metric(out).chosen != "identity"
-    assert said["score"] > said["plain"]
+    figures = json.loads(report.read_text())
+    assert (figures["regions"], figures["labels"], figures["patients"]) == (60, 2, 10)
+    assert figures["chosen"] == read_metric(out).chosen != "identity"
+    assert figures["score"] > figures["plain"]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,6 @@ def test_a_card_gets_the_scores_of_test_patients(tmp_path):
     assert main(words) == 0
     assert "Refused: There is too little to learn from" in card.read_text()
     assert main([*words, "--min-test-patients", "3"]) == 0
-    said = card.read_text()
-    assert "60 regions of 10 patients, 7 of them learned from" in said
-    assert "| map_at_10 | 3 |" in said and "- a, 9 regions:" in said
+    text = card.read_text()
+    assert "60 regions of 10 patients, 7 of them learned from" in text
+    assert "| map_at_10 | 3 |" in text and "- a, 9 regions:" in text

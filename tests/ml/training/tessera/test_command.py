@@ -111,8 +111,8 @@ def test_an_interrupted_run_ends_with_the_same_weights(data: Path, tmp_path: Pat
     with pytest.raises(CancelledError):
         train_tessera(TrainingRun(TINY, tmp_path / "cut", progress=stop), data=data)
     train_tessera(TrainingRun(TINY, tmp_path / "cut"), data=data)
-    whole, cut = (load_file(tmp_path / name / "tessera.safetensors") for name in ("whole", "cut"))
-    assert all(np.array_equal(whole[key], cut[key]) for key in whole)
+    weights, cut = (load_file(tmp_path / name / "tessera.safetensors") for name in ("whole", "cut"))
+    assert all(np.array_equal(weights[key], cut[key]) for key in weights)
 
 
 def test_a_checkpoint_of_another_configuration_raises_an_error(data: Path, tmp_path: Path) -> None:

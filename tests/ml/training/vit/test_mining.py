@@ -153,9 +153,9 @@ def test_the_cycle_check_drops_only_hidden_patches():
     depth[:, 48:56] = 1.0
     view = moved_view(depth, (-0.1, 0, 0))
     free = patch_pairs(view, patch_px=8)
-    kept = patch_pairs(view, patch_px=8, cycle_px=1.5)
+    pairs = patch_pairs(view, patch_px=8, cycle_px=1.5)
     assert set((free.source % 8).tolist()) == {1, 2, 3, 4, 5, 6, 7}
-    assert set((kept.source % 8).tolist()) == {1, 2, 3, 4, 6, 7}
+    assert set((pairs.source % 8).tolist()) == {1, 2, 3, 4, 6, 7}
 
 
 def test_patches_with_an_untrusted_pixel_give_no_pair():

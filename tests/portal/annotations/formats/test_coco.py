@@ -66,8 +66,8 @@ def _packed(runs: list[int]) -> str:
 
 def test_compressed_runs_are_unpacked() -> None:
     rng = np.random.default_rng(1)
-    for most in (3, 40, 5_000, 2**30):
-        runs = rng.integers(0, most, 60).tolist()
+    for max_run in (3, 40, 5_000, 2**30):
+        runs = rng.integers(0, max_run, 60).tolist()
         assert runs_unpacked(_packed(runs)).tolist() == runs
 
 

@@ -183,10 +183,10 @@ def test_a_clip_costs_the_same_queries_for_one_frame_and_for_thirty(
     written(order(api, video, 1, 1))  # what a process reads once
     counts = []
     for last in (0, 29):
-        with django_assert_max_num_queries(20) as asked:
+        with django_assert_max_num_queries(20) as queries:
             answer = order(api, video, 0, last)
         written(answer)
         with django_assert_max_num_queries(4):  # the first of a minute is audited
             assert download(api, video, 0, last).status_code == 200
-        counts.append(len(asked))
+        counts.append(len(queries))
     assert counts[0] == counts[1]

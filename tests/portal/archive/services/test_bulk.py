@@ -77,9 +77,9 @@ def test_tagging_costs_the_same_for_three_and_thirty(
         while Case.objects.count() < number:
             Case.objects.create(lab=lab, accession=f"N-{Case.objects.count()}")
         ids = list(Case.objects.values_list("pk", flat=True))
-        with django_assert_max_num_queries(40) as asked:  # type: ignore[operator]
+        with django_assert_max_num_queries(40) as queries:  # type: ignore[operator]
             cases_tag(user=annotator, case_ids=ids, add=[tag])
-        counts.append(len(asked))
+        counts.append(len(queries))
     assert counts[0] == counts[1]
 
 
@@ -149,9 +149,9 @@ def test_organ_and_diagnosis_cost_the_same_for_three_and_thirty(
         while Case.objects.count() < number:
             Case.objects.create(lab=lab, accession=f"N-{Case.objects.count()}")
         ids = list(Case.objects.values_list("pk", flat=True))
-        with django_assert_max_num_queries(40) as asked:  # type: ignore[operator]
+        with django_assert_max_num_queries(40) as queries:  # type: ignore[operator]
             cases_update(user=annotator, case_ids=ids, organ=organ, diagnosis="normal")
-        counts.append(len(asked))
+        counts.append(len(queries))
     assert counts[0] == counts[1]
 
 

@@ -96,8 +96,8 @@ def test_a_still_is_taken_in_without_the_text_and_its_original_is_gone(
     assert redaction.original is None
     with open_slide(Path(storage, slide.canvas.pixels_path)) as shown:
         for number, level in enumerate(shown.stored):
-            whole = shown.read_level(number, (0, 0), (level.width_px, level.height_px))
-            assert words(whole) == "", number
+            level_pixels = shown.read_level(number, (0, 0), (level.width_px, level.height_px))
+            assert words(level_pixels) == "", number
     entry = AuditEntry.objects.get(action="quarantine.redacted")
     assert (str(entry.object_id), entry.details["boxes"]) == (str(held.pk), "1")
 
@@ -224,8 +224,8 @@ def test_a_slide_is_redacted_in_every_level_and_has_no_label(
     with open_slide(stored(slide)) as shown:
         assert len(shown.stored) >= 3
         for number, one in enumerate(shown.stored):
-            whole = shown.read_level(number, (0, 0), (one.width_px, one.height_px))
-            assert "12" not in words(whole), number
+            pixels = shown.read_level(number, (0, 0), (one.width_px, one.height_px))
+            assert "12" not in words(pixels), number
 
 
 def test_a_video_is_redacted_in_every_frame(

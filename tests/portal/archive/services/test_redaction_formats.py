@@ -126,8 +126,8 @@ def test_a_slide_of_each_format_is_redacted_in_every_level_and_has_no_label(
     with open_slide(stored) as after:
         assert (after.info.width_px, after.info.height_px) == (512, 256)
         for number, level in enumerate(after.stored):
-            whole = after.read_level(number, (0, 0), (level.width_px, level.height_px))
-            assert words(whole) == "", number
-        whole = after.read_level(0, (0, 0), (512, 256)).astype(int)
-    assert whole[16:48, 32:400].max() <= 8
-    assert np.abs(whole[80:] - pixels[80:]).mean() < 6, "the rest is as it was"
+            level_pixels = after.read_level(number, (0, 0), (level.width_px, level.height_px))
+            assert words(level_pixels) == "", number
+        level_pixels = after.read_level(0, (0, 0), (512, 256)).astype(int)
+    assert level_pixels[16:48, 32:400].max() <= 8
+    assert np.abs(level_pixels[80:] - pixels[80:]).mean() < 6, "the rest is as it was"

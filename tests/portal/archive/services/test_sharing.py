@@ -156,9 +156,9 @@ def test_the_pages_are_few_queries_however_many_shares(
         Lab.objects.create(name=f"Lab {n}", slug=f"lab-{n}")
         offered(case, manager, name=f"lab-{n}")
     client.force_login(manager)
-    for path, most in ((f"/cases/{case.pk}/shares/", 12), ("/lab/shared/", 12)):
+    for path, max_queries in ((f"/cases/{case.pk}/shares/", 12), ("/lab/shared/", 12)):
         client.get(path)
-        with django_assert_max_num_queries(most):
+        with django_assert_max_num_queries(max_queries):
             assert client.get(path).status_code == 200
 
 

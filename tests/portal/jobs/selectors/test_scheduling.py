@@ -297,10 +297,10 @@ def test_the_time_left_is_extrapolated_from_the_phase(submit: Callable[..., Job]
 
 def test_only_the_first_jobs_have_a_message(submit: Callable[..., Job]) -> None:
     jobs = [submit() for _ in range(5)]
-    most = claims.max_message_count("default")
-    assert claims.mark_sent("default") == jobs[:most]
+    count = claims.max_message_count("default")
+    assert claims.mark_sent("default") == jobs[:count]
     assert not claims.mark_sent_if_room(jobs[-1]) and claims.mark_sent("default") == []
-    assert claims.claim_if_next(jobs[0].pk, worker="w") == (jobs[0], [jobs[most]])
+    assert claims.claim_if_next(jobs[0].pk, worker="w") == (jobs[0], [jobs[count]])
 
 
 def test_a_job_waits_for_a_more_urgent_one_that_was_sent_later(

@@ -57,10 +57,10 @@ def test_only_the_first_ten_hits_count():
 
 def test_queries_need_their_place_and_another_one_in_the_gallery():
     made = scene([(0, 0), (1, 0), (1, 1), (2, 1), (3, 2)])
-    asked = list(queries([made], "sweep", "near"))
-    assert [q.index for q in asked] == [0, 1, 2, 3]
-    assert asked[0].gallery.tolist() == [1, 2, 3, 4]
-    assert asked[0].same.tolist() == [True, False, False, False]
+    made_queries = list(queries([made], "sweep", "near"))
+    assert [q.index for q in made_queries] == [0, 1, 2, 3]
+    assert made_queries[0].gallery.tolist() == [1, 2, 3, 4]
+    assert made_queries[0].same.tolist() == [True, False, False, False]
     assert not list(queries([made], "sfm", "near")) and not list(queries([made], "sweep", "far"))
     alone = scene([(0, 0), (1, 0), (2, 0)])
     assert not list(queries([alone], "sweep", "near"))
@@ -101,9 +101,9 @@ def test_near_and_far_are_scored_separately_for_each_truth():
 def test_intervals_resample_places():
     """Two places, one always found, one never: a drawn mean is 0, 1/2 or 1."""
     made = scene([(0, 0), (1, 0), (0, 1), (1, 1)])
-    asked = list(queries([made], "sweep", "near"))
-    values = [1.0 if made.regions[q.index].place == 0 else 0.0 for q in asked]
-    found = summed([made], asked, values)
+    made_queries = list(queries([made], "sweep", "near"))
+    values = [1.0 if made.regions[q.index].place == 0 else 0.0 for q in made_queries]
+    found = summed([made], made_queries, values)
     assert (found.score, found.low, found.high) == (0.5, 0.0, 1.0)
 
 

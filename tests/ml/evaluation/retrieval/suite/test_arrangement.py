@@ -45,9 +45,9 @@ def test_only_the_region_itself_is_relevant_among_regions_and_rearranged_copies(
 
 
 def test_a_rearranged_copy_has_the_tissue_of_its_region(parts):
-    whole, copy = (parts.items[i].read().pixels for i in parts.gallery[:2])
-    assert (whole != copy).any()
-    assert np.array_equal(np.sort(whole, axis=None), np.sort(copy, axis=None))
+    region, copy = (parts.items[i].read().pixels for i in parts.gallery[:2])
+    assert (region != copy).any()
+    assert np.array_equal(np.sort(region, axis=None), np.sort(copy, axis=None))
     assert np.array_equal(copy, parts.items[parts.gallery[1]].read().pixels)
 
 

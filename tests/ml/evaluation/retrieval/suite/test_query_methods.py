@@ -15,9 +15,9 @@ from ml.evaluation.retrieval.suite.sets import SuiteQuery, Task, _with_labels, l
 def order(vectors, query, query_method):
     count = len(vectors)
     stacked = np.array([*vectors, query], np.float32)
-    asked = SuiteQuery(count, np.arange(count), np.ones(count, bool), "x", "A")
-    task = Task("t", (asked,), 0)
-    return np.argsort(distances_of(task, stacked, stacked, query_method)(asked)).tolist()
+    suite_query = SuiteQuery(count, np.arange(count), np.ones(count, bool), "x", "A")
+    task = Task("t", (suite_query,), 0)
+    return np.argsort(distances_of(task, stacked, stacked, query_method)(suite_query)).tolist()
 
 
 def test_an_expanded_query_follows_its_nearest_neighbour():

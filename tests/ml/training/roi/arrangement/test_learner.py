@@ -82,8 +82,10 @@ def test_half_a_region_is_nearer_to_it_than_to_a_rearranged_one_after_training()
         graph = two_compartments(seed)
         rng = np.random.default_rng(seed)
         other = rearranged_graph(graph, rng, grid=4, edge_px=EDGE_PX)
-        kept = np.sort(rng.permutation(40)[:26])
-        view = build_graph(graph.x[kept], graph.pos[kept].astype(np.float64), edge_px=EDGE_PX)
+        vertices = np.sort(rng.permutation(40)[:26])
+        view = build_graph(
+            graph.x[vertices], graph.pos[vertices].astype(np.float64), edge_px=EDGE_PX
+        )
         query = embed(network, view)
         near, far = embed(network, graph), embed(network, other)
         wins.append(bool((query - near).norm() < (query - far).norm()))

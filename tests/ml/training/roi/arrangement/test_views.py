@@ -21,12 +21,12 @@ def region(count=40):
 
 def test_the_removed_part_is_contiguous():
     graph = region()
-    kept = without_side(graph, np.random.default_rng(3), share=(0.3, 0.3))
-    assert len(kept) == 28
-    removed = np.setdiff1d(np.arange(40), kept)
+    vertices = without_side(graph, np.random.default_rng(3), share=(0.3, 0.3))
+    assert len(vertices) == 28
+    removed = np.setdiff1d(np.arange(40), vertices)
     angles = np.linspace(0, 2 * np.pi, 720)
     along = graph.pos @ np.stack([np.cos(angles), np.sin(angles)])
-    assert (along[kept].max(axis=0) <= along[removed].min(axis=0)).any()
+    assert (along[vertices].max(axis=0) <= along[removed].min(axis=0)).any()
 
 
 def test_a_small_region_retains_enough_vertices():

@@ -25,9 +25,9 @@ def test_a_colour_change_affects_tissue_and_leaves_background_white():
 def test_dropout_leaves_the_requested_share_without_duplicates():
     rng = np.random.default_rng(0)
     for _ in range(50):
-        kept = vertex_dropout(rng, 40, drop=(0.2, 0.6), keep_at_least=2)
-        assert 16 <= len(kept) <= 32
-        assert len(set(kept.tolist())) == len(kept) and kept.max() < 40
+        vertices = vertex_dropout(rng, 40, drop=(0.2, 0.6), keep_at_least=2)
+        assert 16 <= len(vertices) <= 32
+        assert len(set(vertices.tolist())) == len(vertices) and vertices.max() < 40
 
 
 def test_dropout_never_empties_a_graph():

@@ -264,15 +264,15 @@ def test_the_batch_of_a_step_is_on_the_device_of_its_network(elsewhere, monkeypa
 
 
 def test_held_out_regions_are_evaluated_without_effect_on_training(data, tmp_path):
-    told = []
+    phases = []
     without = dataclasses.replace(TINY, sources=("a.png",))
     config = dataclasses.replace(without, held_out=("more",))
-    run = TrainingRun(config, tmp_path / "a", progress=lambda *said: told.append(said[2]))
+    run = TrainingRun(config, tmp_path / "a", progress=lambda *args: phases.append(args[2]))
     train_roi(run, data=data)
     train_roi(TrainingRun(without, tmp_path / "b"), data=data)
     log = json.loads((tmp_path / "a" / "log.json").read_text())
     assert len(log["history"]["held_out"]) == TINY.steps
-    assert log["sources"] == ["a.png"] and "held out" in told[-1]
+    assert log["sources"] == ["a.png"] and "held out" in phases[-1]
     found, expected = (load_file(tmp_path / part / "tiny.safetensors") for part in "ab")
     assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
 
