@@ -55,8 +55,6 @@ class GeometryField(serializers.JSONField):
 
 
 class PolygonField(GeometryField):
-    """A polygon."""
-
     kinds = ("Polygon",)
 
 
@@ -223,8 +221,6 @@ class RoiSerializer(serializers.Serializer[Any]):
 
 
 class ListedRoiSerializer(RoiSerializer):
-    """An ROI of a list."""
-
     geometry = GeometryField(allow_null=True, help_text="null if only centroids were requested")
 
 
@@ -319,7 +315,6 @@ class RoiQuerySerializer(serializers.Serializer[Any]):
     )
 
     def validate_ids(self, value: str) -> list[uuid.UUID]:
-        """The ids."""
         try:
             ids = [uuid.UUID(text) for text in value.split(",")]
         except ValueError as error:
@@ -364,7 +359,6 @@ def rois_represent(rois: Iterable[Roi]) -> list[JsonObject]:
 
 
 def roi_represent(roi: Roi, *, notes: Iterable[str] = ()) -> JsonObject:
-    """An ROI."""
     return _represent(roi, roi.pk in rois_embedded([roi.pk]), notes)
 
 

@@ -67,7 +67,7 @@ class UserError(Exception):
 
 
 class JobCancelled(Exception):
-    """The user cancelled the job."""
+    pass
 
 
 class JobYielded(Exception):

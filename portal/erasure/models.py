@@ -9,8 +9,6 @@ from portal.labs.models import LabOwned
 
 
 class ErasureState(models.TextChoices):
-    """State of an erasure."""
-
     PENDING = "pending", "Under way"
     DONE = "done", "Erased"
     FAILED = "failed", "Failed"

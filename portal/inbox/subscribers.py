@@ -31,7 +31,6 @@ def notify_thread(event: Event) -> None:
 
 @subscribe_batches(AssignmentEvent.MADE)
 def notify_assignees(events: Sequence[Event]) -> None:
-    """Notify the assignees."""
     services.notify_of_assignments([uuid.UUID(event.payload["assignment_id"]) for event in events])
 
 

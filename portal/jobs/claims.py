@@ -320,8 +320,6 @@ def cancel_waiting(job_ids: Iterable[uuid.UUID], *, lab_id: uuid.UUID) -> int:
 
 
 class JobEndedPayload(TypedDict):
-    """Payload of ``job.ended``."""
-
     job_id: str
     kind: str
     state: str

@@ -118,7 +118,6 @@ def _cancel_message(done: services.CancellationCounts) -> str:
 @login_required
 @require_POST
 def job_cancel(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-    """Cancel a job."""
     job = selectors.job_get(user=user_of(request), job_id=job_id)
     services.job_cancel(job=job, user=user_of(request))
     return _back(request, job)

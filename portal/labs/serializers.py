@@ -25,8 +25,6 @@ TOKEN_FIELDS = (
 
 
 class LabSerializer(serializers.ModelSerializer[Lab]):
-    """A lab."""
-
     class Meta:
         model = Lab
         fields = ("id", "name", "slug")

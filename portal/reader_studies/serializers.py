@@ -161,8 +161,6 @@ class PairAgreementSerializer(serializers.Serializer[Any]):
 
 
 class ImageAgreementSerializer(serializers.Serializer[Any]):
-    """Agreement on one image."""
-
     canvas = serializers.UUIDField()
     canvas_name = serializers.CharField()
     left_out = serializers.IntegerField(help_text="Points and lines: they have no area")

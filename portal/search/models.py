@@ -42,8 +42,6 @@ class Judgement(LabOwned):
 
 
 class QuerySource(models.TextChoices):
-    """Source of a query."""
-
     AREA = "area", "Area"
     FRAME = "frame", "Video frame"
     PICTURE = "picture", "Picture"

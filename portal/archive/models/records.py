@@ -150,8 +150,6 @@ class LabQuota(LabOwned):
 
 
 class UploadState(models.TextChoices):
-    """State of an upload."""
-
     RECEIVING = "receiving", "Receiving"
     CHECKING = "checking", "Checking"
     STORED = "stored", "Stored"

@@ -77,7 +77,6 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
         return int(getattr(case, "slide_count", 0))
 
     def get_video_count(self, case: Case) -> int:
-        """Videos."""
         return int(getattr(case, "video_count", 0))
 
     def get_mosaic_count(self, case: Case) -> int:
@@ -176,8 +175,6 @@ class StoredFramesSerializer(serializers.Serializer[Any]):
 
 
 class VideoSerializer(StoredFramesSerializer, _ItemSerializer):
-    """A video."""
-
     codec = serializers.CharField(read_only=True)
     container = serializers.CharField(read_only=True)
     duration_s = serializers.FloatField(read_only=True)

@@ -9,8 +9,6 @@ from portal.archive.selectors.trash import TrashRow
 
 
 class TrashEntrySerializer(serializers.Serializer[TrashRow]):
-    """Entry of the trash."""
-
     id = serializers.UUIDField(source="entry.pk")
     lab = serializers.UUIDField(source="entry.lab_id")
     kind = serializers.ChoiceField(source="entry.kind", choices=TrashKind.choices)

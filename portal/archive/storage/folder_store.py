@@ -39,7 +39,6 @@ class FolderStore:
         write_bytes(self._root / name, data, durable=True)
 
     def read(self, name: str) -> bytes:
-        """All of it."""
         return (self._root / name).read_bytes()
 
     def local(self, name: str) -> Path:

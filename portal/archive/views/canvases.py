@@ -29,7 +29,6 @@ from portal.labs.requests import user_of
 @login_required
 @require_GET
 def viewer(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
-    """A canvas in the viewer."""
     user = user_of(request)
     canvas = canvas_get(user=user, canvas_id=canvas_id)
     data = CanvasSerializer(canvas, context={"request": request}).data

@@ -74,7 +74,6 @@ def case_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def case_new(request: HttpRequest) -> HttpResponse:
-    """A new case."""
     user = user_of(request)
     labs = labs_with_role(user, at_least=Role.ANNOTATOR)
     if not labs:

@@ -210,7 +210,6 @@ def template_apply(request: HttpRequest, template_id: uuid.UUID) -> HttpResponse
 @login_required
 @require_POST
 def template_delete(request: HttpRequest, template_id: uuid.UUID) -> HttpResponse:
-    """Delete a template."""
     user = user_of(request)
     template = redaction_template_get(user=user, template_id=template_id)
     redaction_template_delete(template=template, user=user)

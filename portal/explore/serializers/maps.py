@@ -189,7 +189,6 @@ class UnannotatedListSerializer(serializers.Serializer[Any]):
 
 
 def map_represent(counts: MapCounts) -> JsonObject:
-    """Represent a map with its counts."""
     return {**MapSerializer(counts.map).data, "regions": counts.shown, "newer": counts.newer}
 
 

@@ -85,7 +85,6 @@ class ProcessLock:
         fcntl.lockf(self._file, fcntl.LOCK_EX)
 
     def release(self) -> None:
-        """Release the lock."""
         fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def __enter__(self) -> None:

@@ -195,8 +195,6 @@ class SetUpForm(NewAccountForm):
 
 
 class ServiceAccountForm(forms.Form):
-    """A service account of the lab."""
-
     name = forms.CharField(
         max_length=120,
         widget=forms.TextInput(attrs={"placeholder": "LIS export", "autocomplete": "off"}),

@@ -100,8 +100,6 @@ class PasskeyConfirmForm(_PasskeyAnswer, passkeys.ReauthenticateWebAuthnForm):
 
 
 class PasskeyAddForm(passkeys.AddWebAuthnForm):
-    """Add a passkey."""
-
     def clean(self) -> dict[str, Any]:
         """Refuse a malformed response of a new passkey."""
         try:

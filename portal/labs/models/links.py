@@ -9,8 +9,6 @@ from portal.labs.models.people import User
 
 
 class Purpose(models.TextChoices):
-    """Purpose of a link."""
-
     FIRST_RUN = "first-run", "Set up the installation"
     SIGN_IN = "sign-in", "Sign in"
     PASSWORD = "password", "Choose a new password"

@@ -63,7 +63,6 @@ def invitation_renew(request: HttpRequest, invitation_id: uuid.UUID) -> HttpResp
 @login_required
 @require_POST
 def invitation_revoke(request: HttpRequest, invitation_id: uuid.UUID) -> HttpResponse:
-    """Revoke an invitation."""
     invitation = selectors.invitation_get(user_of(request), invitation_id=invitation_id)
     try:
         services.invitation_revoke(invitation, by=user_of(request))

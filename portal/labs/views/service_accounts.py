@@ -68,7 +68,6 @@ def service_account_token(request: HttpRequest, membership_id: uuid.UUID) -> Htt
 @login_required
 @require_POST
 def service_account_tokens_revoke(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
-    """Revoke all tokens of a service account."""
     service_account = selectors.service_account_get(user_of(request), membership_id=membership_id)
     require_manager(user_of(request), service_account.lab)
     tokens_revoke_of(service_account.user)
@@ -80,7 +79,6 @@ def service_account_tokens_revoke(request: HttpRequest, membership_id: uuid.UUID
 @login_required
 @require_POST
 def service_account_remove(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
-    """Remove a service account."""
     service_account = selectors.service_account_get(user_of(request), membership_id=membership_id)
     services.service_account_remove(service_account, by=user_of(request))
     messages.success(request, f"“{service_account.user}” was removed. Its work is kept.")

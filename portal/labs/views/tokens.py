@@ -62,7 +62,6 @@ def _token_from(form: TokenForm, user: User) -> str:
 @login_required
 @require_POST
 def token_revoke(request: HttpRequest, token_id: uuid.UUID) -> HttpResponse:
-    """Revoke a token of the user."""
     token = services.token_revoke(selectors.token_get(user_of(request), token_id=token_id))
     messages.success(request, f"The token “{token.name}” no longer works.")
     return redirect("labs:tokens")

@@ -104,7 +104,6 @@ class VideoFrames:
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:MAX_HITS]
 
     def image(self, index: int) -> ImageU8:
-        """A frame."""
         return read_frame(self._path, int(self._table.pts[index]), table=self._table)
 
     def names(self, index: int) -> FrameNames:
@@ -155,7 +154,6 @@ class ImageWindows:
         return hits
 
     def image(self, index: int) -> ImageU8:
-        """A window."""
         x, y = self._corners[index]
         size_l0 = (self._size[0] * self._down, self._size[1] * self._down)
         return self._slide.read_region((x * self._down, y * self._down), size_l0, self._size)

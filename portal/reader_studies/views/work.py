@@ -141,7 +141,6 @@ def submit(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def reopen(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
-    """Reopen an assignment."""
     row = assignment_get(user_of(request), assignment_id)
     try:
         services.assignment_reopen(assignment=row, user=user_of(request))
@@ -158,7 +157,6 @@ def reopen(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def remove(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
-    """Remove an assignment."""
     row = assignment_get(user_of(request), assignment_id)
     services.assignment_remove(assignment=row, user=user_of(request))
     messages.success(request, f"“{row.canvas.name}” is no longer assigned to {row.person}.")

@@ -73,7 +73,6 @@ class Significance:
 
 
 def hit_of(rank: int, row: Embedding, distance: float, significance: Significance) -> Hit:
-    """Hit with the significance of its distance."""
     calibration = significance.calibration
     return Hit(
         rank,

@@ -98,7 +98,6 @@ class SimilarQuery:
 
     @property
     def subject_lab_id(self) -> uuid.UUID:
-        """Lab of the query."""
         return self.subject.lab_id
 
     @property

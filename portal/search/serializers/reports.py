@@ -80,8 +80,6 @@ class ReportEncoderSerializer(serializers.Serializer[Any]):
 
 
 class ReportIndexSerializer(serializers.Serializer[Any]):
-    """The searched index."""
-
     version = serializers.IntegerField(help_text="0 if all came from the database")
     in_file = serializers.IntegerField()
     newer = serializers.IntegerField()

@@ -42,8 +42,6 @@ class SearchFiltersSerializer(serializers.Serializer[Any]):
 
 
 class SimilarOptionsSerializer(serializers.Serializer[Any]):
-    """Options of a search."""
-
     k = serializers.IntegerField(min_value=1, max_value=MAX_K, default=20)
     exclude_same_patient = serializers.BooleanField(default=True)
     encoder = serializers.UUIDField(required=False, allow_null=True, help_text="Default if omitted")

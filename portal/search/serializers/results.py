@@ -27,8 +27,6 @@ class LabelRefSerializer(serializers.Serializer[Any]):
 
 
 class HitRoiSerializer(serializers.Serializer[Any]):
-    """ROI of a hit."""
-
     id = serializers.UUIDField()
     name = serializers.CharField()
     version = serializers.IntegerField()
@@ -39,8 +37,6 @@ class HitRoiSerializer(serializers.Serializer[Any]):
 
 
 class HitCaseSerializer(serializers.Serializer[Any]):
-    """Case of a hit."""
-
     id = serializers.UUIDField()
     accession = serializers.CharField()
     organ = serializers.CharField()
@@ -48,8 +44,6 @@ class HitCaseSerializer(serializers.Serializer[Any]):
 
 
 class HitCanvasSerializer(serializers.Serializer[Any]):
-    """The canvas of a hit."""
-
     id = serializers.UUIDField()
     name = serializers.CharField()
     kind = serializers.ChoiceField(CanvasKind.choices)
@@ -128,8 +122,6 @@ class TallySerializer(serializers.Serializer[Any]):
 
 
 class VotesSerializer(serializers.Serializer[Any]):
-    """Votes of the results."""
-
     label = TallySerializer()  # type: ignore[assignment]
     diagnosis = TallySerializer()
 

@@ -61,18 +61,18 @@ class Showable(Protocol):
         """Left bound in level-0 pixels, like the other bounds."""
 
     @property
-    def top(self) -> float: ...  # noqa: D102
+    def top(self) -> float: ...
     @property
-    def right(self) -> float: ...  # noqa: D102
+    def right(self) -> float: ...
     @property
-    def bottom(self) -> float: ...  # noqa: D102
+    def bottom(self) -> float: ...
     @property
     def geometry(self) -> Any:
         """GeoJSON of its outline; None if it has none."""
 
     @property
     def canvas(self) -> Canvas:
-        """Canvas that it is on."""
+        pass
 
     @property
     def frame_pts(self) -> int | None:

@@ -160,7 +160,6 @@ def query_embed(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
 @login_required
 @require_GET
 def query_thumbnail(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
-    """Thumbnail of the query."""
     size = PICTURES.get(request.GET.get("size", ""), SMALL)
     scale = Scale.named(request.GET.get("width", ""))
     data = query_picture(query_get(user_of(request), query_id), size, scale)

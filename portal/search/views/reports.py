@@ -201,7 +201,6 @@ def report_interpret(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse
 @login_required
 @require_POST
 def report_delete(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
-    """Delete a report."""
     user = user_of(request)
     report = report_get(user, report_id)
     report_services.report_delete(report=report, user=user)

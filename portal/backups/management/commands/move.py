@@ -27,7 +27,6 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the arguments."""
         parser.add_argument(
             "settings_file",
             type=Path,

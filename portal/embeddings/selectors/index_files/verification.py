@@ -64,7 +64,6 @@ class ScopeState:
 
 
 def index_state_of(scope: Scope) -> ScopeState:
-    """State of the scope's index."""
     snapshot = snapshot_latest(scope)
     index = readers.get(snapshot, scope.encoder) if snapshot else None
     return ScopeState(
