@@ -54,6 +54,10 @@ def test_a_manager_views_and_releases_a_quarantined_picture(
     expect(image).not_to_have_js_property("naturalWidth", 0)
     assert image.bounding_box()["width"] > 150
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.set_viewport_size({"width": 820, "height": 1180})
+    reason = page.get_by_role("cell", name="A date in the picture at the upper left")
+    assert reason.bounding_box()["width"] > 180, "the reason is read, not spelled"
+    page.set_viewport_size({"width": 1366, "height": 768})
     page.get_by_placeholder("Why it may be released").fill("A phantom")
     page.get_by_role("button", name="Release").click()
     page.get_by_text("was released").wait_for()
