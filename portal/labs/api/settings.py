@@ -45,9 +45,9 @@ class LabSettingsApi(ApiView, Generic[_Row]):
         user = user_of(request)
         lab = lab_named(user, id)
         require_role(user, lab.pk, at_least=Role.MANAGER)
-        now = self.seen(self.current(lab))
         body = self.serializer_class(data=request.data)
         body.is_valid(raise_exception=True)
+        now = self.seen(self.current(lab))
         return Response(self.shown(self.change(lab, user, now, body.validated_data)))
 
     def shown(self, row: _Row) -> Any:
