@@ -207,6 +207,7 @@ def test_all_pages_pass_the_accessibility_rules(
         "/mosaics/",
         "/review/",
         "/trash/",
+        "/trash/events/",
         "/lab/",
         "/lab/labels/",
         "/lab/properties/",
