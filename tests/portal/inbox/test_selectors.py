@@ -110,14 +110,16 @@ def test_a_list_of_many_kinds_takes_one_query(
     assert "3 images" in entries[0].title
 
 
-def test_the_unread_count_takes_one_query_and_stops_at_its_maximum(
+def test_the_unread_count_takes_two_queries_at_most_and_stops_at_its_maximum(
     lab: Lab, annotator: User, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
     monkeypatch.setattr(selectors, "MAX_COUNT", 3)
+    with django_assert_num_queries(1):
+        assert selectors.unread_count(annotator) == 0
     Notification.objects.bulk_create(
         Notification(lab=lab, recipient=annotator, kind=NotificationKind.ASSIGNED) for _ in range(5)
     )
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):
         assert selectors.unread_count(annotator) == 3
 
 
