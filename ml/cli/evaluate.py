@@ -16,8 +16,8 @@ PROTOCOLS: Registry = {
     ),
     "tissue": ("ml.evaluation.retrieval.tissue", "search for similar tissue with a whole slide"),
     "ablation": (
-        "ml.evaluation.retrieval.ablation",
-        "graph networks and none, with and without labels",
+        "ml.evaluation.retrieval.ablation.command",
+        "graph networks with and without labels against the mean",
     ),
     "arrangement": (
         "ml.evaluation.retrieval.arrangement",

@@ -6,28 +6,16 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv, GCNConv, global_mean_pool
+from torch_geometric.nn import GCNConv, global_mean_pool
 
 from ml.errors import UnknownNameError
 from ml.networks.diffpool import DiffPoolConfig, DiffPoolEncoder
 from ml.networks.topk import TopKConfig, TopKEncoder
 
-GRAPH_ENCODERS = ("mean", "gcn", "gat", "diffpool", "topk")
+GRAPH_ENCODERS = ("mean", "gcn", "diffpool", "topk")
 
 
-class _ConvolutionalEncoder(nn.Module):
-    """Consecutive graph convolutions, then the mean of the vertices."""
-
-    convs: nn.ModuleList
-
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        """See ``DiffPoolEncoder.forward``."""
-        for conv in self.convs:
-            x = torch.relu(conv(x, edge_index))
-        return torch.as_tensor(global_mean_pool(x, batch))
-
-
-class GcnEncoder(_ConvolutionalEncoder):
+class GcnEncoder(nn.Module):
     """Two graph convolutions, then the mean: equations 3 and 4 of the retrieval paper."""
 
     def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
@@ -36,20 +24,11 @@ class GcnEncoder(_ConvolutionalEncoder):
             GCNConv(a, b) for a, b in pairwise((in_dim, hidden_dim, out_dim))
         )
 
-
-class GatEncoder(_ConvolutionalEncoder):
-    """Two layers of graph attention, four heads and then one, then the mean.
-
-    Source: Velickovic et al. 2018, equations 3 to 6.
-    """
-
-    def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
-        super().__init__()
-        heads = 4
-        width = -(-hidden_dim // heads)
-        self.convs = nn.ModuleList(
-            [GATConv(in_dim, width, heads=heads), GATConv(width * heads, out_dim)]
-        )
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        """See ``DiffPoolEncoder.forward``."""
+        for conv in self.convs:
+            x = torch.relu(conv(x, edge_index))
+        return torch.as_tensor(global_mean_pool(x, batch))
 
 
 class MeanEncoder(nn.Module):
@@ -76,8 +55,6 @@ def make_graph_encoder(name: str, *, in_dim: int, hidden_dim: int, out_dim: int)
         return MeanEncoder(in_dim, hidden_dim, out_dim)
     if name == "gcn":
         return GcnEncoder(in_dim, hidden_dim, out_dim)
-    if name == "gat":
-        return GatEncoder(in_dim, hidden_dim, out_dim)
     if name == "diffpool":
         return DiffPoolEncoder(DiffPoolConfig(in_dim, hidden_dim, out_dim))
     if name == "topk":

@@ -40,7 +40,7 @@ from ml.roi.patches import (
     patch_corners,
 )
 from ml.roi.protocol import RegionEncoder
-from ml.roi.sampling import PatchSample, SamplingConfig, sample_patches
+from ml.roi.sampling import PatchSample, sample_patches
 from ml.roi.stain.deconvolution import StainEstimate
 from ml.roi.stain.estimate import StainConfig, estimate_stain, estimate_stain_of_image
 from ml.roi.stained import NORMALISED, STAINS, stained_patches
@@ -190,26 +190,6 @@ class RoiEncoder(RegionEncoder):
                 embeddings.append(error)
         return embeddings
 
-    def region_graph(
-        self,
-        slide: SlideImage,
-        polygon_l0: BaseGeometry | None,
-        mpp: float | None = None,
-        *,
-        sampling: SamplingConfig | None = None,
-    ) -> RoiGraph:
-        """Graph of a region with vertices in the learned metric, for training other networks.
-
-        Args:
-            sampling: Sampling instead of the configured one.
-        Raises:
-            InvalidGeometryError, EmptyRegionError: See ``embed``.
-        """
-        graph = self.graph_with_corners(self.read_region(slide, polygon_l0, mpp, None, sampling))[0]
-        with torch.inference_mode():
-            vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
-        return RoiGraph(vertices, graph.pos, graph.edge_index)
-
     def image_graph(self, region: RegionOfImage) -> RoiGraph:
         """Graph of a region of an image with raw features, the input of ``embed_graph``."""
         return self.graph_with_corners(self.read_image(*region, None))[0]
@@ -239,10 +219,9 @@ class RoiEncoder(RegionEncoder):
         polygon_l0: BaseGeometry | None,
         mpp: float | None,
         stain: StainEstimate | None,
-        sampling: SamplingConfig | None = None,
     ) -> RegionRead:
         """``read_image`` for a region of a slide."""
-        sample = self._slide_sample(slide, polygon_l0, mpp, sampling)
+        sample = self._slide_sample(slide, polygon_l0, mpp)
         return self._slide_source(slide, sample), sample, self._stains_of(slide, mpp, stain)
 
     @property
@@ -273,11 +252,10 @@ class RoiEncoder(RegionEncoder):
         slide: SlideImage,
         polygon_l0: BaseGeometry | None,
         mpp: float | None,
-        sampling: SamplingConfig | None = None,
     ) -> PatchSample:
         info = slide.info
         known_mpp = mpp if mpp is not None else isotropic_mpp(info.mpp_x, info.mpp_y)
-        return self._sample(polygon_l0, (info.width_px, info.height_px), known_mpp, sampling)
+        return self._sample(polygon_l0, (info.width_px, info.height_px), known_mpp)
 
     def _slide_source(self, slide: SlideImage, sample: PatchSample) -> SlidePatches:
         patch_px = self.config.sampling.patch_px
@@ -306,10 +284,9 @@ class RoiEncoder(RegionEncoder):
         polygon: BaseGeometry | None,
         size_l0: tuple[int, int],
         mpp: float | None,
-        sampling: SamplingConfig | None = None,
     ) -> PatchSample:
         width, height = size_l0
-        sampling = sampling or self.config.sampling
+        sampling = self.config.sampling
         region: Region = checked_region(polygon, width_px=width, height_px=height)
         downsample = downsample_for(
             mpp=mpp,

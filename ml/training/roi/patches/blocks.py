@@ -36,6 +36,7 @@ _GLASS_OD = 0.02
 _MIN_TISSUE = 0.25
 """Least share of tissue of a block."""
 _COLUMNS = ("file", "use", "patient", "block", "level", "path", "mpp_est")
+_ORGAN_COLUMNS = ("organ", "stain", "slide")
 _LEVEL_MPP = {"0": 0.5, "-1": 0.8, "-2": 1.6}
 """Microns per pixel by level, for tiles without an estimate in the atlas."""
 _COLOUR_PIXELS = 4000
@@ -56,6 +57,22 @@ class Block:
     mips: tuple[ImageU8, ...]
     mpp: float
     cells: ArrayI64
+
+
+@dataclass(frozen=True, slots=True)
+class OrganRegion:
+    """One region of the atlas whose organ is known.
+
+    Attributes:
+        pixels: (508, 508, 3) uint8.
+        mpp: microns per pixel, perhaps wrong by a factor of two.
+    """
+
+    pixels: ImageU8
+    mpp: float
+    organ: str
+    patient: str
+    slide: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +146,35 @@ def read_patients(
     return {patient: tuple(blocks) for patient, blocks in sorted(of_patient.items())}
 
 
+def read_organ_regions(
+    atlas: Path, *, use: str, stain: str, mpp: tuple[float, float], progress: Progress
+) -> Iterator[OrganRegion]:
+    """Read the regions of a table of tiles whose organ at least two patients have.
+
+    Args:
+        stain: of the regions. mpp: Least and largest microns per pixel.
+    Raises:
+        BadInputError: the table or a column is missing.
+    """
+    rows = [
+        row
+        for row in _atlas_rows(atlas, use, (*_COLUMNS, *_ORGAN_COLUMNS))
+        if row["stain"] == stain and _organ(row) and mpp[0] <= _mpp(row) <= mpp[1]
+    ]
+    patients: dict[str, set[str]] = defaultdict(set)
+    tiles: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for row in rows:
+        patients[_organ(row)].add(row["patient"])
+        tiles[row["block"] or row["file"]].append(row)
+    blocks = [four for _, four in sorted(tiles.items()) if len(patients[_organ(four[0])]) > 1]
+    for done, four in enumerate(blocks, 1):
+        first = four[0]
+        pixels = _stitched(atlas.parent, four)
+        if pixels is not None:
+            yield OrganRegion(pixels, _mpp(first), _organ(first), first["patient"], first["slide"])
+        progress(done, len(blocks), "reading the atlas")
+
+
 def make_block(pixels: ImageU8, mpp: float) -> Block | None:
     """Make a block of (H, W, 3) uint8; None if it holds too little tissue."""
     tissue = _tissue(optical_density(pixels).mean(axis=2))
@@ -159,12 +205,12 @@ def _cells(tissue: ArrayBool) -> ArrayI64:
     return np.stack([x, y], axis=1).astype(np.int64)
 
 
-def _atlas_rows(path: Path, use: str) -> list[dict[str, str]]:
+def _atlas_rows(path: Path, use: str, columns: Sequence[str] = _COLUMNS) -> list[dict[str, str]]:
     if not path.is_file():
         raise BadInputError(f"{path.name}: no such table of tiles")
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
-        missing = sorted(set(_COLUMNS) - set(reader.fieldnames or ()))
+        missing = sorted(set(columns) - set(reader.fieldnames or ()))
         if missing:
             raise BadInputError(f"{path.name}: column {missing[0]!r} is missing")
         return [row for row in reader if row["use"] == use]
