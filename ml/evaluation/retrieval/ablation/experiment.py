@@ -40,7 +40,7 @@ class SearchSpace:
     weight_decay: tuple[float, ...] = (1e-4, 1e-2)
     temperature: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5)
     hidden_dim: tuple[int, ...] = (32, 64, 128)
-    steps: tuple[int, ...] = (75, 150, 300)
+    steps: tuple[int, ...] = (50, 100, 200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ExperimentConfig:
 
     split: SplitConfig = field(default_factory=SplitConfig)
     seeds: int = 5  # trainings of each network, each with settings chosen for the first
-    draws: int = 6  # settings of the random search
+    draws: int = 4  # settings of the random search
     search: SearchSpace = field(default_factory=SearchSpace)
     search_seed: int = 0
 
