@@ -7,6 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv, global_mean_pool
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from ml.errors import UnknownNameError
 from ml.networks.diffpool import DiffPoolConfig, DiffPoolEncoder
@@ -21,13 +22,15 @@ class GcnEncoder(nn.Module):
     def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
         super().__init__()
         self.convs = nn.ModuleList(
-            GCNConv(a, b) for a, b in pairwise((in_dim, hidden_dim, out_dim))
+            GCNConv(a, b, normalize=False) for a, b in pairwise((in_dim, hidden_dim, out_dim))
         )
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         """See ``DiffPoolEncoder.forward``."""
+        # The same for both layers, so it is computed once.
+        edges, weights = gcn_norm(edge_index, num_nodes=len(x), dtype=x.dtype)
         for conv in self.convs:
-            x = torch.relu(conv(x, edge_index))
+            x = torch.relu(conv(x, edges, weights))
         return torch.as_tensor(global_mean_pool(x, batch))
 
 

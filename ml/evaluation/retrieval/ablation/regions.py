@@ -18,14 +18,15 @@ from ml.files import write_text
 from ml.roi.embed import RegionOfImage, RoiEncoder
 from ml.roi.graph import RoiGraph
 from ml.training.roi.arrangement.regions import read_graphs, write_graphs
+from ml.training.roi.encoder.graph import subgraph
 from ml.training.roi.patches.blocks import TRAINING_USE, read_organ_regions
 from ml.types import Progress
 
 STAIN = "H&E"
 MPP = (0.5, 2.0)
 """Least and largest microns per pixel of a region of the atlas: 0.25 to 1 mm across."""
-MIN_VERTICES = 2
-"""Least patches of a region: an augmentation leaves two."""
+MIN_VERTICES, MAX_VERTICES = 2, 20
+"""Patches of a region: a view keeps two; the first points of a Sobol sequence are even."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,10 @@ def labelled_graphs(
         )
         _compute(regions, encoder, features, about)
     stored = json.loads(about.read_text(encoding="utf-8"))
-    graphs = read_graphs(features, edge_px=encoder.config.edge_px)
+    graphs = [
+        subgraph(graph, np.arange(min(len(graph), MAX_VERTICES)))
+        for graph in read_graphs(features, edge_px=encoder.config.edge_px)
+    ]
     return LabelledGraphs(
         tuple(
             RoiRecord(Path(image), patient, label, mpp, None)
@@ -112,7 +116,7 @@ def labelled_graphs(
         ),
         tuple(_in_metric(graph, encoder) for graph in graphs),
         stored["dropped"],
-        key,
+        f"{key} {MAX_VERTICES}",
     )
 
 

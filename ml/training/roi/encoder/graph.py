@@ -17,7 +17,6 @@ from ml.errors import BadInputError
 from ml.networks.gcn import ProjectionHead
 from ml.roi.graph import RoiGraph
 from ml.training.common.steps import descend
-from ml.training.roi.encoder.augment import vertex_dropout
 from ml.training.roi.losses import nt_xent
 from ml.types import ArrayF32, ArrayI64, Progress, no_progress
 
@@ -79,16 +78,19 @@ def train_graph_encoder(
         lr=config.learning_rate,
         weight_decay=config.weight_decay,
     )
+    regions = _Regions.create(graphs)
+    views = 1 if labels is not None else 2
     for step in range(config.steps):
         rng = np.random.default_rng((config.seed, step))
         rows = rng.permutation(len(graphs))[: config.batch]
-        first = head(_view(network, graphs, rows, rng, config))
+        # Both views are embedded in one pass: vectors do not depend on other graphs.
+        out = head(network(*regions.views(np.tile(rows, views), rng, config.drop)))
         if labels is None:
-            second = head(_view(network, graphs, rows, rng, config))
+            first, second = out.chunk(2)
             loss = nt_xent(first, second, temperature=config.temperature)
         else:
             target = torch.tensor([classes.index(labels[row]) for row in rows])
-            loss = functional.cross_entropy(first, target)
+            loss = functional.cross_entropy(out, target)
         value = descend(optimiser, loss)
         progress(step + 1, config.steps, f"{config.encoder}, loss {value:.3f}")
     return network.eval()
@@ -109,22 +111,6 @@ def subgraph(graph: RoiGraph, vertices: ArrayI64) -> RoiGraph:
     return RoiGraph(graph.x[vertices], graph.pos[vertices], moved[:, (moved >= 0).all(axis=0)])
 
 
-def _view(
-    network: nn.Module,
-    graphs: Sequence[RoiGraph],
-    rows: ArrayI64,
-    rng: np.random.Generator,
-    config: GraphTrainConfig,
-) -> Tensor:
-    views = [
-        subgraph(
-            graphs[row], vertex_dropout(rng, len(graphs[row]), drop=config.drop, keep_at_least=2)
-        )
-        for row in rows
-    ]
-    return torch.as_tensor(network(*batched_graphs(views)))
-
-
 def batched_graphs(graphs: Sequence[RoiGraph]) -> tuple[Tensor, Tensor, Tensor]:
     """Join graphs: (N, C) features, (2, M) edges and (N,) the graph of each vertex."""
     sizes = [len(graph) for graph in graphs]
@@ -135,3 +121,61 @@ def batched_graphs(graphs: Sequence[RoiGraph]) -> tuple[Tensor, Tensor, Tensor]:
         torch.from_numpy(np.ascontiguousarray(np.concatenate(edges, axis=1))),
         torch.from_numpy(np.repeat(np.arange(len(graphs)), sizes)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Regions:
+    """Graphs joined once, from which views are taken.
+
+    Attributes:
+        x: (N, C) vertices of all graphs. sizes, starts: (R,) vertices of each graph.
+        edges: (2, M) within each graph, joined. edge_sizes, edge_starts: (R,).
+    """
+
+    x: ArrayF32
+    sizes: ArrayI64
+    starts: ArrayI64
+    edges: ArrayI64
+    edge_sizes: ArrayI64
+    edge_starts: ArrayI64
+
+    @classmethod
+    def create(cls, graphs: Sequence[RoiGraph]) -> _Regions:
+        sizes = np.array([len(graph) for graph in graphs], np.int64)
+        edge_sizes = np.array([graph.edge_index.shape[1] for graph in graphs], np.int64)
+        return cls(
+            np.concatenate([graph.x for graph in graphs]),
+            sizes,
+            np.cumsum(sizes) - sizes,
+            np.concatenate([graph.edge_index for graph in graphs], axis=1),
+            edge_sizes,
+            np.cumsum(edge_sizes) - edge_sizes,
+        )
+
+    def views(
+        self, rows: ArrayI64, rng: np.random.Generator, drop: tuple[float, float]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Join views of the graphs ``rows``, each without a random share of its vertices.
+
+        At least two vertices of a graph remain, if it has as many; see ``vertex_dropout``.
+        """
+        sizes = self.sizes[rows]
+        share = 1 - rng.uniform(*drop, size=len(rows))
+        kept = np.maximum(np.rint(sizes * share).astype(np.int64), np.minimum(2, sizes))
+        batch = np.repeat(np.arange(len(rows)), sizes)
+        starts = np.cumsum(sizes) - sizes
+        order = np.lexsort((rng.random(len(batch)), batch))
+        is_kept = np.zeros(len(batch), bool)
+        is_kept[order] = np.arange(len(batch)) - starts[batch] < kept[batch]
+        vertices = np.arange(len(batch)) - starts[batch] + self.starts[rows][batch]
+        edge_sizes = self.edge_sizes[rows]
+        of_edge = np.repeat(np.arange(len(rows)), edge_sizes)
+        first = self.edge_starts[rows] - (np.cumsum(edge_sizes) - edge_sizes)
+        edges = self.edges[:, np.arange(len(of_edge)) + first[of_edge]] + starts[of_edge]
+        edges = edges[:, is_kept[edges].all(axis=0)]
+        number = np.cumsum(is_kept) - 1
+        return (
+            torch.from_numpy(self.x[vertices[is_kept]]),
+            torch.from_numpy(number[edges]),
+            torch.from_numpy(batch[is_kept]),
+        )

@@ -9,6 +9,7 @@ from ml.errors import BadInputError
 from ml.roi.graph import build_graph
 from ml.training.roi.encoder.graph import (
     GraphTrainConfig,
+    _Regions,
     embed_graphs,
     subgraph,
     train_graph_encoder,
@@ -66,3 +67,25 @@ def test_one_label_raises_an_error(regions):
 def test_one_region_raises_an_error(regions):
     with pytest.raises(BadInputError, match=r"regions .*got 1"):
         train_graph_encoder(regions[0][:1])
+
+
+def test_views_lose_whole_vertices_and_keep_the_edges_between_the_others(regions):
+    graphs, _ = regions
+    rows = np.array([3, 0, 3])
+    x, edges, batch = (
+        tensor.numpy()
+        for tensor in _Regions.create(graphs).views(rows, np.random.default_rng(1), (0.3, 0.5))
+    )
+    assert batch.tolist() == sorted(batch.tolist()) and set(batch.tolist()) == {0, 1, 2}
+    for place, row in enumerate(rows):
+        own = np.flatnonzero(batch == place)
+        known = [int(np.flatnonzero((graphs[row].x == vertex).all(axis=1))[0]) for vertex in x[own]]
+        assert 3 <= len(own) <= 4 and known == sorted(known)
+        inside = edges[:, batch[edges[0]] == place] - own[0]
+        found = {(known[a], known[b]) for a, b in inside.T}
+        expected = {
+            (int(a), int(b)) for a, b in graphs[row].edge_index.T if a in known and b in known
+        }
+        assert found == expected
+    first, second = x[batch == 0], x[batch == 2]
+    assert first.shape != second.shape or not np.array_equal(first, second)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from ml.errors import BadInputError
 from ml.roi.stain.deconvolution import optical_density
-from ml.training.roi.patches.blocks import BLOCK_PX, make_block, read_blocks
+from ml.training.roi.patches.blocks import BLOCK_PX, make_block, read_blocks, read_organ_regions
 from ml.types import no_progress
 from tests.ml.training.roi.conftest import write_block, write_table
 
@@ -151,3 +153,30 @@ def test_sources_without_tissue_raise_an_error(tmp_path):
     Image.fromarray(np.full((600, 600, 3), 255, np.uint8)).save(tmp_path / "white.png")
     with pytest.raises(BadInputError, match="tissue"):
         read_blocks(tmp_path, None, (("white.png", "p", 0.5),), no_progress)
+
+
+def test_regions_of_an_organ_need_two_patients_its_name_stain_and_scale(tmp_path, region):
+    columns = {"stain": "H&E", "slide": "s", "organ": "colon", "mpp_est": "1.0"}
+
+    def block(name, patient, **values):
+        return write_block(tmp_path, region, name, patient=patient, **{**columns, **values})
+
+    rows = [*block("a", "p"), *block("b", "q", slide="t")]
+    rows += (
+        block("c", "q", organ="colon?") + block("d", "q", stain="CK") + block("e", "q", organ="")
+    )
+    rows += block("f", "q", mpp_est="0.25") + block("g", "r", organ="liver")
+    with (tmp_path / "index.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    found = list(
+        read_organ_regions(
+            tmp_path / "index.csv", use="train", stain="H&E", mpp=(0.5, 2.0), progress=no_progress
+        )
+    )
+    assert [(one.patient, one.slide, one.organ, one.mpp) for one in found] == [
+        ("p", "s", "colon", 1.0),
+        ("q", "t", "colon", 1.0),
+    ]
+    assert np.array_equal(found[0].pixels, region[1:509, 1:509])
