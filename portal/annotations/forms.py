@@ -38,7 +38,7 @@ _KINDS = (
 
 
 class _OfSomeKinds(forms.CharField):
-    """Shown as required, for the kinds that need it; the service checks whether it is there."""
+    """Field that only some kinds require; the service checks that it is set."""
 
     def validate(self, value: str) -> None:
         """Accept an empty value: other kinds need none."""

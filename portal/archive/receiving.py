@@ -165,7 +165,7 @@ class AssetUploadHandler(FileUploadHandler):
         )
 
     def upload_interrupted(self) -> None:
-        """The client went away, or the file was refused: delete what arrived."""
+        """Delete the received part after the client disconnected or the file was refused."""
         if self.incoming is not None:
             self.incoming.discard()
             self.incoming = None

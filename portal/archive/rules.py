@@ -21,7 +21,7 @@ def may_edit(user: User, lab_id: uuid.UUID) -> bool:
 
 
 def may_purge(user: User, lab_id: uuid.UUID) -> bool:
-    """Delete for good what is in the trash."""
+    """Delete trash entries for good."""
     return has_role(user, lab_id, at_least=Role.MANAGER)
 
 
@@ -31,7 +31,7 @@ def require_purge(user: User, lab_id: uuid.UUID) -> None:
 
 
 def may_intake(user: User, lab_id: uuid.UUID) -> bool:
-    """Say how files are taken in, see what is in quarantine and decide about it."""
+    """Set the intake rules, and see and decide files in quarantine."""
     return has_role(user, lab_id, at_least=Role.MANAGER)
 
 

@@ -173,7 +173,7 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
 
 @job_task(CLIP_KIND, title="Export clip", retry_on=(OSError, StorageFullError))
 def video_clip(context: JobContext, *, video_id: str, first: int, last: int) -> JobResult:
-    """Write a span of frames of a video as a file of its own."""
+    """Write a span of frames of a video as a new file."""
     try:
         span = ClipSpan(first, last)
         return clip_write(video_id=uuid.UUID(video_id), span=span, context=context)
@@ -234,7 +234,7 @@ def _redacted(
     redaction: Redaction,
     scratch: Path,
 ) -> tuple[Path, CleanFile]:
-    """The file with black boxes, in a folder of its own, in place of the one with names."""
+    """Write a redacted copy to a separate folder; it takes the place of the de-identified file."""
     folder = scratch / "redacted"
     folder.mkdir()
     path = _inspected(context, redact, source, folder)

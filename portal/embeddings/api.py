@@ -18,7 +18,7 @@ RETRY_AFTER_S = 2  # about the time to embed an ROI
 
 @not_audited("no data of patients")
 class EncoderViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Encoder]):
-    """Encoders of all labs and those that one's own labs have learned, defaults first."""
+    """Encoders of all labs and those trained by the user's labs, defaults first."""
 
     area = TokenArea.SEARCH
     serializer_class = EncoderSerializer

@@ -173,7 +173,7 @@ _KINDS_OF_JOBS: Mapping[str, tuple[NotificationKind, NotificationKind]] = {
 
 
 def _subject_of_job(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Subject of a job's notification; empty where it is gone, or where nobody needs to know."""
+    """Subject of a job's notification; empty if it is deleted or no notification is needed."""
     if payload["kind"] == ROIS_IMPORT_KIND:
         stages = (ImportStage.IMPORTING, ImportStage.IMPORTED)
         rows: QuerySet[Any] = RoiImport.objects.filter(job=payload["job_id"], stage__in=stages)

@@ -43,7 +43,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def read(request: HttpRequest) -> HttpResponse:
-    """Mark the given notifications as read, or all of them without any."""
+    """Mark the given notifications as read; without ids, all."""
     rows = selectors.notification_list(user_of(request))
     sent = request.POST.getlist("notification")
     if sent:

@@ -43,7 +43,7 @@ def trash_mosaics(event: Event) -> None:
 
 @subscribe(ArchiveEvent.TRASH_RESTORED)
 def restore_mosaics(event: Event) -> None:
-    """Mosaics come back with their video."""
+    """Restore the mosaics of a restored video."""
     mosaics_restored(payload=event.payload)
 
 

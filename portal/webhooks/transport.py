@@ -183,7 +183,7 @@ def _embedded(address: Address) -> list[ipaddress.IPv4Address]:
 
 
 def _judged(parts: SplitResult) -> list[str]:
-    """Addresses of the host; raises an error unless all of them are permitted."""
+    """Addresses of the host; raises an error unless all are permitted."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         addresses = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)

@@ -126,7 +126,7 @@ class RoiBulkApi(ApiView):
 
 
 def _labels(canvas: Canvas, changes: list[Mapping[str, Any]]) -> dict[uuid.UUID, Label]:
-    """The labels that the changes name; all of them have to be the lab's."""
+    """Labels named by the changes; each must be one of the lab's."""
     wanted = {change["label"] for change in changes if change.get("label")}
     labels = Label.objects.filter(lab_id=canvas.lab_id, pk__in=wanted).in_bulk()
     if wanted - labels.keys():

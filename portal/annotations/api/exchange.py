@@ -139,7 +139,7 @@ class JsonAlways(BaseContentNegotiation):
     """Negotiation that ignores the request: any file is accepted, JSON is returned."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
-        """The one there is."""
+        """Return the only parser."""
         return parsers[0]
 
     def select_renderer(

@@ -211,7 +211,7 @@ class RoiImportTableApi(ApiView):
 
 @audited(POST=AuditRule("roi.import_undone", "canvas"))
 class RoiImportUndoApi(ApiView):
-    """An import, taken back."""
+    """Undo an import."""
 
     area = TokenArea.ROIS
 

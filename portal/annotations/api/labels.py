@@ -300,7 +300,7 @@ class LabelOrderApi(ApiView):
 
 @audited(POST=rejections("label.merge_undone"))
 class LabelMergeUndoApi(ApiView):
-    """A merge that was a mistake."""
+    """Undo a merge of labels."""
 
     area = TokenArea.ROIS
 

@@ -19,7 +19,7 @@ from portal.labs.requests import user_of
 
 @audited(POST=rejections("roi.purged", "roi", "roi_id"))
 class RoiPurgeApi(ApiView):
-    """A deleted ROI, deleted for good."""
+    """Remove a deleted ROI for good."""
 
     area = TokenArea.ROIS
 
@@ -41,7 +41,7 @@ class RoiPurgeApi(ApiView):
 
 @audited(POST=rejections("video_event.purged", "video_event", "event_id"))
 class VideoEventPurgeApi(ApiView):
-    """A deleted event of a video, deleted for good."""
+    """Remove a deleted event of a video for good."""
 
     area = TokenArea.ROIS
 

@@ -9,7 +9,7 @@ from portal.labs.models import User
 
 
 def review_rules_of(lab_id: uuid.UUID) -> ReviewRules:
-    """The lab's rules; the defaults, unsaved, where it has none of its own."""
+    """Review rules of the lab; unsaved defaults if none are stored."""
     rules: ReviewRules | None = ReviewRules.objects.filter(lab_id=lab_id).first()
     return rules or ReviewRules(lab_id=lab_id)
 

@@ -249,7 +249,7 @@ def _keep_undone(row: RoiImport, count: Counter[str], after: uuid.UUID) -> None:
 
 
 def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) -> Counter[str]:
-    """Some ROIs, by a few statements for all of them."""
+    """Undo the import for some ROIs, by a constant number of statements."""
     first: dict[uuid.UUID, RoiRevision] = {}
     last: dict[uuid.UUID, int] = {}
     revisions = row.revisions.filter(roi__in=ids).order_by("version")

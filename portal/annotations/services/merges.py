@@ -85,7 +85,7 @@ def label_merge(*, source: Label, target: Label, user: User) -> LabelMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeUndone:
-    """Number of ROIs changed back, and of those left because somebody edited them since."""
+    """Number of ROIs changed back, and of those kept because they were edited since."""
 
     reverted: int
     skipped: int

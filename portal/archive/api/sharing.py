@@ -119,7 +119,7 @@ class ShareViewSet(mixins.ListModelMixin, ApiViewSet[CaseShare]):
     lookup_value_regex = UUID_REGEX
 
     def get_queryset(self) -> QuerySet[CaseShare]:
-        """Open ones of one's own labs."""
+        """Open shares of the user's labs."""
         return share_list(user_of(self.request))
 
     @extend_schema(request=None, responses=ShareSerializer, summary="Accept a shared case")

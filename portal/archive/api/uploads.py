@@ -176,7 +176,7 @@ class UploadViewSet(ApiViewSet[Any]):
         return response
 
     def get_queryset(self) -> Any:
-        """Transfers of one's own labs."""
+        """Uploads of the user's labs."""
         return upload_list(user=user_of(self.request))
 
     @extend_schema(exclude=True)

@@ -161,7 +161,7 @@ class RedactionTemplate(Scoped, LabOwned):
 
 
 class Redaction(LabOwned):
-    """Boxes to be made black in a file before it is taken in, and its original if that is kept."""
+    """Boxes to blacken in a file before it is ingested, and its original if that is kept."""
 
     upload = models.OneToOneField(Upload, on_delete=models.CASCADE, related_name="redaction")
     boxes = models.JSONField(help_text="x, y, width, height of each, as shares of the picture")

@@ -62,7 +62,7 @@ class CaseShare(LabOwned):
 
     @property
     def state(self) -> str:
-        """``offered``, ``accepted``, ``over`` (its last day is past) or ``ended`` (by somebody)."""
+        """``offered``, ``accepted``, ``over`` (past its last day) or ``ended`` (by a person)."""
         if self.ended_at is not None:
             return "ended"
         if self.until < today():

@@ -33,7 +33,7 @@ in order."""
 
 @dataclass(slots=True)
 class _Run:
-    """A run under way. ``ready`` is set once ``wanted`` is there, or once it failed."""
+    """A decoding run. ``ready`` is set when ``wanted`` is decoded or the run has failed."""
 
     source: Path
     table: FrameTable

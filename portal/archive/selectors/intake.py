@@ -19,7 +19,7 @@ from portal.labs.models import Membership, Role, User
 
 
 def intake_rules_of(lab_id: uuid.UUID) -> IntakeRules:
-    """The lab's rules; the defaults, unsaved, where it has none of its own."""
+    """Intake rules of the lab; unsaved defaults if none are stored."""
     rules: IntakeRules | None = IntakeRules.objects.filter(lab_id=lab_id).first()
     return rules or IntakeRules(lab_id=lab_id)
 

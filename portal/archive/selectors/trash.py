@@ -65,7 +65,7 @@ def trash_get(user: User, entry_id: uuid.UUID) -> TrashEntry:
 
 
 def trash_rows(entries: Iterable[TrashEntry]) -> list[TrashRow]:
-    """Entries with the data that a page shows, in a few queries for all of them."""
+    """Entries with the data of the page, by a constant number of queries."""
     entries = list(entries)
     ids = [entry.pk for entry in entries]
     cases = Case.all_objects.filter(pk__in={entry.case_id for entry in entries})

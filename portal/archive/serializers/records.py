@@ -84,7 +84,7 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
         return int(getattr(case, "mosaic_count", 0))
 
     def get_shared_until(self, case: Case) -> date | None:
-        """The last day (UTC) on which another lab lets one read it; null in one's own lab."""
+        """Last day (UTC) of the share for the reader; null in the reader's own lab."""
         share: CaseShare | None = self.context.get("share")
         return share.until if share else None
 
@@ -119,7 +119,7 @@ class _ItemSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_removed(self, item: Slide | Video) -> list[str]:
-        """Names of fields that were taken out of the file, since they may name somebody."""
+        """Names of the fields removed from the file because they may identify a person."""
         return list(item.asset.removed or [])
 
     @extend_schema_field(ItemErrorSerializer(allow_null=True))

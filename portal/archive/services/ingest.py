@@ -155,7 +155,7 @@ def _modality_before(item: Slide | Video) -> str | None:
 
 
 def _scaled_by_hand(slide: Slide) -> Canvas | None:
-    """The canvas of an imported slide whose pixel size somebody had set by hand."""
+    """Canvas of an imported slide whose pixel size was set by hand."""
     rows = Canvas.objects.filter(pk=canvas_id_of(slide.pk), is_scaled_by_hand=True)
     canvas: Canvas | None = rows.first()
     return canvas

@@ -167,7 +167,7 @@ def item_delete(*, item: Slide | Video, user: User) -> TrashEntry:
 
 
 def require_prepared(items: Iterable[Slide | Video]) -> None:
-    """Raise ``ConflictError`` where a job is still at work on one of these."""
+    """Raise ``ConflictError`` if an item has an unfinished job."""
     for item in items:
         job = _latest_job(item) if item.state == ItemState.PREPARING else None
         if job is not None and not job.has_ended:

@@ -18,7 +18,7 @@ from portal.labs.models import Lab
 
 
 def quota_set(*, lab: Lab, limit_bytes: int | None) -> None:
-    """Give a lab a limit of its own; None gives it back that of ``TESSERA_LAB_QUOTA_BYTES``."""
+    """Set the limit of a lab; None resets it to ``TESSERA_LAB_QUOTA_BYTES``."""
     if limit_bytes is None:
         LabQuota.objects.filter(lab=lab).delete()
     else:

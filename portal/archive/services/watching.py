@@ -52,7 +52,7 @@ class WatchOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A file that was looked at, by its path below the folder; why, if it was not taken in."""
+    """Outcome for a file, by its path below the folder, with the reason if it was not received."""
 
     path: Path
     outcome: WatchOutcome
@@ -110,7 +110,7 @@ class FolderWatch:
             yield self._take(path, look.file_set)
 
     def stray(self) -> list[str]:
-        """Names of files that lie in no folder of a case: nobody knows whose they are."""
+        """Names of files outside the folders of cases; they are not received."""
         return sorted(path.name for path in self.folder.iterdir() if _is_file(path))
 
     def _units(self) -> Iterator[tuple[Path, FoundSet | None]]:
@@ -228,6 +228,7 @@ def _remove_empty(case: Path, file_set: FoundSet) -> None:
 
 
 def _is_file(path: Path) -> bool:
-    """A file of its own that is not being written under another name; never what a link names."""
+    """Return whether this is a regular file, no link, and not a file in the course of being
+    written."""
     hidden = path.name.startswith(".") or path.suffix.lower() in UNFINISHED
     return not hidden and not path.is_symlink() and path.is_file()

@@ -93,7 +93,7 @@ class FolderStore:
         shutil.rmtree(self._root / folder, ignore_errors=True)
 
     def is_intact(self, name: str) -> bool:
-        """False where it is gone."""
+        """Return whether the hash of the file is its name; False if it is missing."""
         try:
             with (self._root / name).open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest() == name.rsplit("/", 1)[-1]

@@ -181,7 +181,7 @@ class S3Store:
         )
 
     def check(self) -> None:
-        """Check with a file in a folder of its own."""
+        """Check by writing a file to a separate folder."""
         name = f"check/{uuid.uuid4()}"
         self.write(name, b"ok")
         try:
@@ -256,7 +256,7 @@ class S3Store:
 
     @contextmanager
     def _asking(self, name: str) -> Iterator[None]:
-        """The errors of boto3 as ours: gone, or away."""
+        """Translate errors of boto3: missing object or unreachable server."""
         from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError
 

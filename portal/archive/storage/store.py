@@ -55,7 +55,8 @@ class Store(Protocol):
         """Read a small file; ``FileNotFoundError`` where there is none."""
 
     def local(self, name: str) -> Path:
-        """A local file with the bytes, to be opened now; ``FileNotFoundError`` where it is gone."""
+        """Path of a local file with the bytes, to be opened at once; ``FileNotFoundError`` if
+        missing."""
 
     def stat(self, name: str) -> Stored | None:
         """The file of this name; None if there is none."""
@@ -79,7 +80,7 @@ class Store(Protocol):
         """Read an original in the store and check that its hash is its name."""
 
     def tidy(self) -> int:
-        """Drop local copies of what the store no longer holds; returns how many went."""
+        """Drop local copies of objects that the store no longer has; returns their number."""
 
     def check(self) -> None:
         """Write, read and delete a file; ``OSError`` says what is wrong."""

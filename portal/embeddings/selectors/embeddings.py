@@ -48,7 +48,7 @@ def embeddings_of_other_kinds(encoder: Encoder) -> QuerySet[Embedding]:
 
 
 def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
-    """For a task: the ROI with its canvas, or None if it is deleted or gone."""
+    """For a task: the ROI with its canvas, or None if it is deleted."""
     roi: Roi | None = Roi.objects.live().select_related("canvas", "lab").filter(pk=roi_id).first()
     return roi
 
@@ -81,7 +81,7 @@ def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[R
 
 
 def canvas_to_embed(canvas_id: uuid.UUID) -> Canvas | None:
-    """For a task: the canvas, or None if it is gone or in the trash."""
+    """For a task: the canvas, or None if it does not exist or is in the trash."""
     canvas: Canvas | None = Canvas.objects.filter(pk=canvas_id).first()
     return canvas
 

@@ -45,7 +45,7 @@ def jobs_per_batch() -> int:
 
 
 def encoder_kinds_of_jobs(arguments: Sequence[Arguments]) -> list[str | None]:
-    """Kind of encoder for each job; None if its ROI is gone."""
+    """Kind of encoder for each job; None if its ROI no longer exists."""
     ids = [uuid.UUID(str(argument["roi_id"])) for argument in arguments]
     rois = {roi.pk: roi for roi in rois_to_embed(ids)}
     return [rois[pk].canvas.modality if pk in rois else None for pk in ids]

@@ -155,7 +155,7 @@ def _rows_in(model: type[Model], ids: Collection[uuid.UUID | int]) -> QuerySet[A
 
 
 def _orphaned(case_ids: Collection[uuid.UUID], lab_id: uuid.UUID) -> list[Original]:
-    """Orphans of the cases: originals deleted for good earlier that are still on the disk."""
+    """Orphans of the cases: originals deleted earlier that are still on the disk."""
     events = Event.objects.filter(
         lab_id=lab_id, name="trash.purged", payload__case_id__in=[str(pk) for pk in case_ids]
     )

@@ -67,7 +67,7 @@ class WantedEvents:
     token: ApiToken | None = None
 
     def names(self) -> list[str]:
-        """The types that this reader may hear of and wants."""
+        """Event types that the reader may see and has requested."""
         return [
             name
             for name, area in STREAMED.items()

@@ -40,7 +40,7 @@ def learning_to_run(learning_id: uuid.UUID) -> Learning | None:
 
 
 def learning_weights(encoder_id: uuid.UUID) -> bytes:
-    """The safetensors file of a lab's own encoder; empty if it is gone."""
+    """Safetensors file of a trained encoder; empty if it is deleted."""
     rows = Learning.all_objects.filter(encoder=encoder_id)
     return bytes(rows.values_list("weights", flat=True).first() or b"")
 

@@ -149,7 +149,7 @@ class MosaicViewSet(
         return selectors.mosaic_list(user_of(self.request), with_shared=with_shared)
 
     def get_serializer_class(self) -> Any:
-        """A list goes without reports."""
+        """Omit the report in lists."""
         return MosaicSerializer if self.action == "list" else MosaicDetailSerializer
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:

@@ -23,7 +23,7 @@ from portal.mosaics.services.tracking import MAX_TRACKED_FRAMES, roi_track
 
 
 class RoiTrackSerializer(serializers.Serializer[Any]):
-    """From where, and which way."""
+    """Start frame and direction of the tracking."""
 
     from_index = serializers.IntegerField(
         required=False,

@@ -55,7 +55,7 @@ class FollowupSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(FollowupHitSerializer(many=True))
     def get_results(self, followup: Followup) -> list[JsonObject]:
-        """Ranked, the surest first."""
+        """Results ranked by certainty."""
         return [hit_represent(followup, hit) for hit in followup.result]
 
 

@@ -96,7 +96,7 @@ class MosaicLayerSerializer(serializers.Serializer[Any]):
 
 
 class MosaicComponentSerializer(serializers.Serializer[Any]):
-    """A connected component of a mosaic, a canvas of its own."""
+    """A connected component of a mosaic, with its canvas."""
 
     index = serializers.IntegerField()
     canvas = serializers.UUIDField(source="canvas_id")

@@ -35,7 +35,7 @@ class ProjectedRoiSerializer(serializers.Serializer[Any]):
 
 
 class ProjectedRoisSerializer(serializers.Serializer[Any]):
-    """All of them."""
+    """Projected ROIs and their number."""
 
     count = serializers.IntegerField()
     results = ProjectedRoiSerializer(many=True)

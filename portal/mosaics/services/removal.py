@@ -136,7 +136,7 @@ def _followups_of(canvases: QuerySet[Canvas]) -> list[Followup]:
 
 
 def _cancel_jobs(targets: Sequence[uuid.UUID], user: User) -> None:
-    """Stop what is at work on these."""
+    """Cancel the unfinished jobs of these objects."""
     for job in Job.objects.filter(target_id__in=targets).exclude(state__in=ENDED_STATES):
         try:
             job_cancel(job=job, user=user)

@@ -122,7 +122,7 @@ def _vertices(geometry: GeoJsonGeometry) -> ArrayF64:
 def _key_frames(
     track: Track, outline: GeoJsonGeometry, table: FrameTable
 ) -> Iterator[TrackedKeyFrame]:
-    """The tracked outlines as key frames, less the first, which is there already."""
+    """Tracked outlines as key frames, without the first, which exists."""
     from ml.mosaic.tracking import TrackConfig, key_outlines
 
     keys = list(key_outlines(track, TrackConfig().tolerance_px))

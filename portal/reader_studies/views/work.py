@@ -252,7 +252,7 @@ def _cases_chosen(request: HttpRequest, user: User) -> QuerySet[Case] | None:
 
 
 def _tell_made(request: HttpRequest, made: list[Assignment]) -> None:
-    """Report how much was assigned."""
+    """Report the number of assignments in a message."""
     if not made:
         messages.info(request, "All of them already had it.")
         return

@@ -260,7 +260,7 @@ def report_interpretations(user: User, report: Report) -> QuerySet[ReportInterpr
 
 
 def report_interpretation(user: User, report: Report) -> ReportInterpretation | None:
-    """The present interpretation of a report; None if there is none or it was taken back."""
+    """Present interpretation of a report; None if there is none or it was withdrawn."""
     interpretation = report_interpretations(user, report).first()
     return interpretation if interpretation is not None and interpretation.text else None
 

@@ -30,7 +30,7 @@ class FacetLink:
 
     @property
     def has_field(self) -> bool:
-        """True if the form has a field of its own for the value."""
+        """True if the form has a separate field for the value."""
         return self.facet in _FIELDS
 
 

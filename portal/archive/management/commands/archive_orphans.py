@@ -26,7 +26,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """List, move back or delete for good."""
+        """List, restore or delete orphans."""
         action, wanted = options["action"], tuple(options["sha256"])
         if action == "purge" and not wanted and not options["yes"]:
             raise CommandError("Name the files to purge, or use --yes to empty the orphan folder.")

@@ -37,7 +37,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Sweep and say what went; exit code 1 where something was refused."""
+        """Sweep and print the removed files; exit code 1 if a removal was refused."""
         if options["adopt"] and not options["dry_run"]:
             identity_adopt()
         swept = storage_sweep(

@@ -167,7 +167,7 @@ def _require_due(upload: Upload, offset: int) -> None:
 
 @contextmanager
 def _given_up_when_full(upload: Upload) -> Iterator[None]:
-    """Discard a transfer that cannot be finished: it must not take up room."""
+    """Discard the transfer when the storage is full, to free its space."""
     try:
         yield
     except StorageFullError:

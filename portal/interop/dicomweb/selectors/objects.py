@@ -58,7 +58,7 @@ class SlideObject(Protocol):
 
     @property
     def coded_count(self) -> int:
-        """Number of frames that are encoded when the whole object is retrieved."""
+        """Number of frames to encode for the whole object; 0 if all are stored."""
         ...
 
     def brief(self) -> Dataset:
@@ -163,7 +163,7 @@ class LevelObject:
 
     @property
     def coded_count(self) -> int:
-        """0 where the file has all of them."""
+        """Number of frames to encode for the whole object; 0 if all are stored."""
         return 0 if self._lengths is not None else self.frame_count
 
     def brief(self) -> Dataset:

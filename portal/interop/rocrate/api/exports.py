@@ -88,7 +88,7 @@ class CasesExportApi(ApiView):
 
 @audited(GET=rejections("case.taken_along"))
 class CasesExportFileApi(ApiView):
-    """The exports that one's own job has written."""
+    """Download the exports written by a job of the user."""
 
     area = TokenArea.CASES
 

@@ -106,7 +106,7 @@ class CrateReader:
         self._on_bytes(self.files[name].size_bytes)
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """A file in pieces. That its hash is right is known once all of them were taken."""
+        """Yield a file in chunks; its hash is checked after the last one."""
         file = self.files.get(name)
         if file is None:
             raise CrateError(f"The crate lacks {shown(name)}.")

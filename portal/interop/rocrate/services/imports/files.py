@@ -104,7 +104,7 @@ def _is_at(folder: Path, held: int) -> bool:
 
 
 def staging_keep(rows: CaseRows) -> None:
-    """Mark what was taken out before as new: the sweep deletes what nobody continues with."""
+    """Touch the staging folder, because the sweep deletes old ones."""
     folder = import_folder(rows.lab.pk, rows.case.pk)
     if folder.exists():
         os.utime(folder)
