@@ -17,7 +17,7 @@ CURRENT_LAB = "lab"
 
 
 def lab_chosen_by(request: HttpRequest) -> str | None:
-    """Slug of the lab chosen in this session, or None for all of the user's labs."""
+    """Slug of the lab that the user has chosen, or None for all of the user's labs."""
     slug: str | None = request.session.get(CURRENT_LAB)
     return slug
 

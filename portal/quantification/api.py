@@ -153,7 +153,7 @@ class QuantificationSettingsApi(LabSettingsApi[QuantificationSettings]):
         return settings_of(lab.pk)
 
     def change(
-        self, lab: Lab, user: User, now: QuantificationSettings, data: Mapping[str, Any]
+        self, lab: Lab, user: User, row: QuantificationSettings, data: Mapping[str, Any]
     ) -> QuantificationSettings:
         """Set the given thresholds."""
         return quantification_settings_set(lab=lab, user=user, **data)

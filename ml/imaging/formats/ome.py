@@ -57,9 +57,11 @@ def ome_images(description: str) -> tuple[OmeImage, ...]:
 def ome_microscope(text: str) -> list[str]:
     """Maker and model of the microscope that OME-XML names; none if it is no valid OME-XML."""
     root = _root(text)
-    found = () if root is None else root.iter()
-    microscopes = (element for element in found if _local(element) == "Microscope")
-    return [one.get(name, "") for one in microscopes for name in ("Manufacturer", "Model")]
+    elements = () if root is None else root.iter()
+    microscopes = (element for element in elements if _local(element) == "Microscope")
+    return [
+        microscope.get(name, "") for microscope in microscopes for name in ("Manufacturer", "Model")
+    ]
 
 
 def _root(description: str) -> Element | None:

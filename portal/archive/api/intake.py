@@ -453,10 +453,10 @@ class IntakeRulesApi(LabSettingsApi[IntakeRules]):
         return intake_rules_of(lab.pk)
 
     def change(
-        self, lab: Lab, user: User, now: IntakeRules, data: Mapping[str, Any]
+        self, lab: Lab, user: User, row: IntakeRules, data: Mapping[str, Any]
     ) -> IntakeRules:
         """Set the rules; some keep their value if they are left out."""
-        unchanged = {name: getattr(now, name) for name in _MAY_BE_LEFT_OUT}
+        unchanged = {name: getattr(row, name) for name in _MAY_BE_LEFT_OUT}
         return intake_rules_set(lab=lab, user=user, wanted=IntakeWanted(**unchanged | {**data}))
 
 

@@ -31,7 +31,7 @@ class LabSettingsApi(ApiView, Generic[_Row]):
         """The settings of the lab, or the usual ones."""
         raise NotImplementedError
 
-    def change(self, lab: Lab, user: User, now: _Row, data: Mapping[str, Any]) -> _Row:
+    def change(self, lab: Lab, user: User, row: _Row, data: Mapping[str, Any]) -> _Row:
         """Set what was sent, by the service that is the settings' only writer."""
         raise NotImplementedError
 
@@ -47,8 +47,8 @@ class LabSettingsApi(ApiView, Generic[_Row]):
         require_role(user, lab.pk, at_least=Role.MANAGER)
         body = self.serializer_class(data=request.data)
         body.is_valid(raise_exception=True)
-        now = self.seen(self.current(lab))
-        return Response(self.shown(self.change(lab, user, now, body.validated_data)))
+        row = self.seen(self.current(lab))
+        return Response(self.shown(self.change(lab, user, row, body.validated_data)))
 
     def shown(self, row: _Row) -> Any:
         """The settings as every answer has them."""

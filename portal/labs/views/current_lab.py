@@ -16,7 +16,7 @@ from portal.labs.requests import CURRENT_LAB, user_of
 @login_required
 @require_POST
 def current_lab(request: HttpRequest) -> HttpResponse:
-    """Choose a lab for this session, or all labs by an empty name."""
+    """Choose the lab that pages show, or all labs by an empty name."""
     slug = request.POST.get("lab", "")
     if slug:
         request.session[CURRENT_LAB] = selectors.lab_get(user_of(request), slug=slug).slug

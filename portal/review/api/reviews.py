@@ -154,7 +154,7 @@ class ReviewRulesApi(LabSettingsApi[ReviewRules]):
         return review_rules_of(lab.pk)
 
     def change(
-        self, lab: Lab, user: User, now: ReviewRules, data: Mapping[str, Any]
+        self, lab: Lab, user: User, row: ReviewRules, data: Mapping[str, Any]
     ) -> ReviewRules:
         """Set whether people may judge their own regions."""
         return review_rules_set(lab=lab, user=user, **data)

@@ -155,7 +155,7 @@ def _czi_attachment(name: str, at: int) -> bytes:
 
 
 def images_beside(path: Path) -> list[str]:
-    """Names of the label, macro image and other images beside the scan, as OpenSlide reads them."""
+    """Names of the associated images, such as label and macro, that OpenSlide reads."""
     import openslide
 
     try:

@@ -118,8 +118,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sets",
         nargs="+",
-        default=[one.name for one in DATA_SETS],
-        choices=[one.name for one in DATA_SETS],
+        default=[data_set.name for data_set in DATA_SETS],
+        choices=[data_set.name for data_set in DATA_SETS],
         help="data sets",
     )
     parser.add_argument("--seeds", type=int, default=default.seeds, help="trainings of a network")
@@ -145,27 +145,27 @@ def run(args: argparse.Namespace, progress: Progress) -> AblationResult:
     encoder = load_graph_encoder(str(args.encoder))
     args.cache.mkdir(parents=True, exist_ok=True)
     config = replace(ExperimentConfig(), seeds=args.seeds, draws=args.draws)
-    found = []
-    for one in DATA_SETS:
-        if one.name not in args.sets:
+    results = []
+    for data_set in DATA_SETS:
+        if data_set.name not in args.sets:
             continue
-        data = labelled_graphs(one, encoder, Path(folder), cache=args.cache, progress=progress)
+        data = labelled_graphs(data_set, encoder, Path(folder), cache=args.cache, progress=progress)
         precisions = run_experiment(
-            data, config, test_gallery=one.test_gallery, cache=args.cache, progress=progress
+            data, config, test_gallery=data_set.test_gallery, cache=args.cache, progress=progress
         )
-        found.append(set_result(one, data, precisions))
+        results.append(set_result(data_set, data, precisions))
     result: AblationResult = {
         "encoder": f"{encoder.name} {encoder.version}",
         "seeds": args.seeds,
         "draws": args.draws,
-        "sets": found,
+        "sets": results,
     }
     if args.card is not None:
         update_card(args.card, "ablation", describe(result))
     return result
 
 
-def set_result(data_set: DataSet, data: LabelledGraphs, found: Precisions) -> SetResult:
+def set_result(data_set: DataSet, data: LabelledGraphs, precisions: Precisions) -> SetResult:
     """Scores and intervals of a data set."""
     labels = sorted({record.label for record in data.records})
     sizes = np.array([len(graph) for graph in data.graphs])
@@ -175,14 +175,14 @@ def set_result(data_set: DataSet, data: LabelledGraphs, found: Precisions) -> Se
     def values(rows: ArrayF64) -> dict[str, Value]:
         return {
             str(k): {
-                "value": float(own.mean()),
-                "interval": bootstrap_interval(own, found.patients, repeats=BOOTSTRAP),
+                "value": float(values_at_k.mean()),
+                "interval": bootstrap_interval(values_at_k, precisions.patients, repeats=BOOTSTRAP),
             }
-            for k, own in zip(LENGTHS, rows, strict=True)
+            for k, values_at_k in zip(LENGTHS, rows, strict=True)
         }
 
     rows: list[Row] = []
-    for (architecture, training), runs in found.networks.items():
+    for (architecture, training), runs in precisions.networks.items():
         mean = np.asarray(runs.mean(axis=0), np.float64)
         rows.append(
             {
@@ -192,9 +192,9 @@ def set_result(data_set: DataSet, data: LabelledGraphs, found: Precisions) -> Se
                 "seed_values": {
                     str(k): runs[:, place].mean(axis=1).tolist() for place, k in enumerate(LENGTHS)
                 },
-                "gains": values(mean - found.mean),
+                "gains": values(mean - precisions.mean),
                 "edge_gains": values(
-                    np.asarray((runs - found.networks[WITHOUT_EDGES, training]).mean(axis=0))
+                    np.asarray((runs - precisions.networks[WITHOUT_EDGES, training]).mean(axis=0))
                 ),
             }
         )
@@ -214,19 +214,23 @@ def set_result(data_set: DataSet, data: LabelledGraphs, found: Precisions) -> Se
                 "slides": len({r.image for r in data.records if r.patient in set(names)}),
                 "regions": dict(zip(labels, counts.tolist(), strict=True)),
             }
-            for names, counts in zip(found.folds.patients, found.folds.rois, strict=True)
+            for names, counts in zip(precisions.folds.patients, precisions.folds.rois, strict=True)
         ],
-        "imbalance": found.folds.imbalance,
-        "unscored": found.unscored,
-        "chance": {str(k): float(own.mean()) for k, own in zip(LENGTHS, found.chance, strict=True)},
-        "mean": values(found.mean),
+        "imbalance": precisions.folds.imbalance,
+        "unscored": precisions.unscored,
+        "chance": {
+            str(k): float(values_at_k.mean())
+            for k, values_at_k in zip(LENGTHS, precisions.chance, strict=True)
+        },
+        "mean": values(precisions.mean),
         "rows": rows,
         "without_labels": {
             name: values(
                 np.asarray(
-                    (found.networks[name, without_labels] - found.networks[name, with_labels]).mean(
-                        axis=0
-                    ),
+                    (
+                        precisions.networks[name, without_labels]
+                        - precisions.networks[name, with_labels]
+                    ).mean(axis=0),
                     np.float64,
                 )
             )
@@ -242,8 +246,8 @@ def describe(result: AblationResult) -> str:
         f" among {result['draws']} on the validation fold. In brackets: 95 % intervals, patients"
         " resampled."
     ]
-    for one in result["sets"]:
-        lines += ["", *_set_lines(one)]
+    for data_set in result["sets"]:
+        lines += ["", *_set_lines(data_set)]
     return "\n".join(lines)
 
 

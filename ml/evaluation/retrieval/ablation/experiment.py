@@ -25,7 +25,7 @@ WITHOUT_EDGES = "no edges"
 ARCHITECTURES = {"GCN": "gcn", "DiffPool": "diffpool", "GraphConv": "topk", WITHOUT_EDGES: "mean"}
 """Rows of the table: the paper's three and one without edges, by ``GRAPH_ENCODERS``."""
 TRAININGS = {"supervised": True, "self-supervised": False}
-"""Whether labels are used."""
+"""Use of labels, by the name of the training."""
 LENGTHS = (10, 25)
 """Lengths K of the result lists: section IV-B."""
 
@@ -61,17 +61,15 @@ class Precisions:
     Attributes:
         mean: (K, Q) of the untrained mean of the vertices. chance: (K, Q) of random rankings.
         networks: (seeds, K, Q) by architecture and training.
-        chosen: settings by architecture and training, one for each fold.
-        patients, labels: (Q,) of the queries.
+        patients: (Q,) of the queries.
+        unscored: number of regions without a right answer.
     """
 
     folds: Folds
     mean: ArrayF64
     chance: ArrayF64
     networks: dict[tuple[str, str], ArrayF64]
-    chosen: dict[tuple[str, str], tuple[GraphTrainConfig, ...]]
     patients: tuple[str, ...]
-    labels: tuple[str, ...]
     unscored: int
 
 
@@ -102,21 +100,17 @@ def run_experiment(
     mean = np.stack([graph.x.mean(axis=0) for graph in data.graphs])
     mean /= np.linalg.norm(mean, axis=1, keepdims=True)
     networks: dict[tuple[str, str], ArrayF64] = {}
-    chosen: dict[tuple[str, str], tuple[GraphTrainConfig, ...]] = {}
     for architecture, encoder in ARCHITECTURES.items():
         for training, labelled in TRAININGS.items():
-            found = np.full((config.seeds, len(LENGTHS), len(data.records)), np.nan)
-            best = []
+            precisions = np.full((config.seeds, len(LENGTHS), len(data.records)), np.nan)
             for test in range(config.split.folds):
-                settings = _chosen(trainer, queries, encoder, labelled, test, config)
-                best.append(settings)
+                settings = _best_settings(trainer, queries, encoder, labelled, test, config)
                 rows = queries.of_fold(test)
                 for seed in range(config.seeds):
                     trained = replace(settings, seed=seed)
                     vectors = trainer.vectors(trained, _training_rows(number, test), labelled)
-                    found[seed][:, rows] = queries.precisions(rows, vectors)
-            networks[architecture, training] = found[:, :, queries.scored]
-            chosen[architecture, training] = tuple(best)
+                    precisions[seed][:, rows] = queries.precisions(rows, vectors)
+            networks[architecture, training] = precisions[:, :, queries.scored]
             progress(len(networks), len(ARCHITECTURES) * len(TRAININGS), "networks")
     scored = queries.scored
     return Precisions(
@@ -124,9 +118,7 @@ def run_experiment(
         mean=queries.precisions(scored, mean),
         chance=queries.chance(scored),
         networks=networks,
-        chosen=chosen,
         patients=tuple(data.records[row].patient for row in scored),
-        labels=tuple(data.records[row].label for row in scored),
         unscored=len(data.records) - len(scored),
     )
 
@@ -157,7 +149,7 @@ def _training_rows(number: ArrayI64, test: int) -> ArrayI64:
     return np.flatnonzero((number != test) & (number != validation))
 
 
-def _chosen(  # noqa: PLR0917
+def _best_settings(  # noqa: PLR0917
     trainer: _Trainer,
     queries: _Queries,
     encoder: str,
@@ -175,7 +167,8 @@ def _chosen(  # noqa: PLR0917
     if not rows.size or len(settings) == 1:
         return settings[0]
     scores = [
-        known.precisions(rows, trainer.vectors(one, train, labelled))[0].mean() for one in settings
+        known.precisions(rows, trainer.vectors(drawn, train, labelled))[0].mean()
+        for drawn in settings
     ]
     return settings[int(np.argmax(scores))]
 
@@ -198,9 +191,9 @@ class _Trainer:
         graphs: list[RoiGraph] = [self.data.graphs[row] for row in rows]
         labels = [self.data.records[row].label for row in rows] if labelled else None
         network = train_graph_encoder(graphs, labels, config=config)
-        found = embed_graphs(network, self.data.graphs)
-        write_npz(path, {"vectors": found})
-        return found
+        vectors = embed_graphs(network, self.data.graphs)
+        write_npz(path, {"vectors": vectors})
+        return vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +244,12 @@ class _Queries:
         return np.asarray(np.mean(drawn, axis=0), np.float64)
 
     def _ranked(self, rows: ArrayI64, distance: ArrayF64) -> ArrayF64:
-        found = np.zeros((len(LENGTHS), len(rows)))
-        for at, (row, own) in enumerate(zip(rows, distance, strict=True)):
+        precisions = np.zeros((len(LENGTHS), len(rows)))
+        for column, (row, to_regions) in enumerate(zip(rows, distance, strict=True)):
             gallery = np.flatnonzero(self.allowed[row])
-            ranked = gallery[np.argsort(own[gallery], kind="stable")]
+            ranked = gallery[np.argsort(to_regions[gallery], kind="stable")]
             relevant = self.labels[ranked] == self.labels[row]
             total = int(relevant.sum())
             for place, k in enumerate(LENGTHS):
-                found[place, at] = average_precision_at_k(relevant, k=k, n_relevant=total)
-        return found
+                precisions[place, column] = average_precision_at_k(relevant, k=k, n_relevant=total)
+        return precisions

@@ -76,7 +76,7 @@ FORMATS: dict[str, tuple[Callable[[Path, Any], Path], str, tuple[str, ...]]] = {
     "vms": (_vms, "hamamatsu", ("macro",)),
     "czi": (_czi, "zeiss", ("label",)),
 }
-"""How a slide is written, the device that it names, and the images beside its scan."""
+"""Format of a test slide: its writer, the device in its metadata, and its associated images."""
 
 
 @pytest.fixture(autouse=True)
