@@ -195,7 +195,7 @@ def test_an_roi_on_a_pal_video_has_the_same_place_in_frame_picture_and_export(
     canvas = ingest(path)
     x = 312 if name == "as stored" else 712
     viewer = centred(open_viewer, canvas)
-    assert "1024 × 576 px (file: 720 × 576)" in viewer.text(".status-size")
+    assert "1,024 × 576 px (file: 720 × 576)" in viewer.text(".status-size")
     disc_colours = [(x / 1024, 0.5), ((x - 92) / 1024, 0.5), ((x + 92) / 1024, 0.5)]
     around = [((x - 108) / 1024, 0.5), ((x + 108) / 1024, 0.5), (x / 1024, 180 / 576)]
     still, playing = shown_twice(viewer, disc_colours + around)

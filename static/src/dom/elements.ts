@@ -25,6 +25,13 @@ export function required<T extends HTMLElement>(root: ParentNode, selector: stri
   return match;
 }
 
+/** Replace the children of a host unless they are equal: a row exchanged between mouse down and mouse up would lose its click. */
+export function replaceChanged(host: HTMLElement, children: HTMLElement[]): void {
+  const { children: present } = host;
+  const isEqual = present.length === children.length && children.every((child, index) => child.isEqualNode(present.item(index)));
+  if (!isEqual) host.replaceChildren(...children);
+}
+
 /** A coloured dot, explained by the text next to it. */
 export function swatch(color: string): HTMLSpanElement {
   const dot = element("span", { class: "roi-swatch", "aria-hidden": "true" });

@@ -295,6 +295,21 @@ def test_changes_of_others_appear_in_the_open_viewer(
     assert other.problems == []
 
 
+def test_a_click_is_kept_while_the_list_is_loaded_again(video: ViewerPage, add_event: Any) -> None:
+    with video.database:
+        add_event("Polyp", 5)
+    video.open()
+    events_tab(video)
+    page = video.page
+    rows(video).hover()
+    page.mouse.down()
+    with page.expect_response(lambda response: "/video-events/" in response.url):
+        page.locator("[data-event-reload]").evaluate("button => button.click()")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.mouse.up()
+    expect(page.get_by_label("Name of the event")).to_have_value("Polyp")
+
+
 def test_an_event_is_saved_when_the_server_returns(video: ViewerPage) -> None:
     page = video.page
     events_tab(video)

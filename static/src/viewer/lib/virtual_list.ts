@@ -1,5 +1,6 @@
 /** A list that draws only the rows in sight: thousands of items cost no more than a screenful. */
 
+import { replaceChanged } from "../../dom/elements";
 import { oncePerFrame } from "./scheduling";
 
 /** Rows drawn beyond either edge, so that scrolling shows no gap. */
@@ -63,6 +64,6 @@ export class VirtualList<T> {
       row.setAttribute("aria-setsize", String(this.items.length));
       return row;
     });
-    this.rows.replaceChildren(...rows);
+    replaceChanged(this.rows, rows);
   }
 }

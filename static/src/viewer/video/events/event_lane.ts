@@ -1,6 +1,6 @@
 /** The lane of the timeline with the events: a mark for a moment, a bar for a span. */
 
-import { element, required } from "../../../dom/elements";
+import { element, replaceChanged, required } from "../../../dom/elements";
 import { rovingTabindex } from "../../lib/roving_tabindex";
 import { oncePerFrame } from "../../lib/scheduling";
 import type { FrameTable } from "../frame_table";
@@ -80,8 +80,8 @@ export class EventLane {
       return button;
     });
     host.style.height = `${rowCount * ROW_PX}px`;
-    host.replaceChildren(...this.openBar(width / last), ...buttons);
-    if (focused) buttons.find(({ dataset }) => dataset.event === focused)?.focus({ preventScroll: true });
+    replaceChanged(host, [...this.openBar(width / last), ...buttons]);
+    if (focused) host.querySelector<HTMLElement>(`[data-event="${focused}"]`)?.focus({ preventScroll: true });
   }
 
   private button(state: VideoEventState): HTMLButtonElement {

@@ -1,6 +1,6 @@
 /** The events of a video: the page of the panel with their list, the editor of the chosen one, and the lane of the timeline. */
 
-import { element, required } from "../../../dom/elements";
+import { element, replaceChanged, required } from "../../../dom/elements";
 import { DeletedList } from "../../lib/saving/deleted_list";
 import { oncePerFrame } from "../../lib/scheduling";
 import type { PanelTabs } from "../../lib/panel_tabs";
@@ -240,10 +240,14 @@ export class VideoEventPanel {
   /** The bar of a begun event grows to the frame on screen; events of this frame are marked in the list. */
   private followFrame(): void {
     this.showSpan();
-    const { index } = this.parts.player;
     for (const row of this.list.querySelectorAll<HTMLElement>("[data-first]")) {
-      row.toggleAttribute("data-here", Number(row.dataset.first) <= index && index <= Number(row.dataset.last));
+      row.toggleAttribute("data-here", this.isHere(Number(row.dataset.first), Number(row.dataset.last)));
     }
+  }
+
+  private isHere(first: number, last: number): boolean {
+    const { index } = this.parts.player;
+    return first <= index && index <= last;
   }
 
   private showSpan(): void {
@@ -273,7 +277,10 @@ export class VideoEventPanel {
 
   private drawRows(events: VideoEventState[]): void {
     const focused = this.list.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.event : null;
-    this.list.replaceChildren(...events.map((state) => element("li", {}, this.row(state))));
+    replaceChanged(
+      this.list,
+      events.map((state) => element("li", {}, this.row(state))),
+    );
     if (focused) this.list.querySelector<HTMLElement>(`[data-event="${focused}"]`)?.focus({ preventScroll: true });
   }
 
@@ -291,6 +298,7 @@ export class VideoEventPanel {
     );
     button.dataset.first = String(state.first.index);
     button.dataset.last = String(state.last.index);
+    button.toggleAttribute("data-here", this.isHere(state.first.index, state.last.index));
     if (state === this.selected) button.setAttribute("aria-current", "true");
     return button;
   }
