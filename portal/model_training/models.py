@@ -14,8 +14,8 @@ from portal.labs.models import LabOwned
 class LearningMethod(models.TextChoices):
     """Kind of model that is learned."""
 
-    METRIC = "metric", "Metric"
-    ENCODER = "encoder", "Encoder"
+    METRIC = "metric", "Adjusted search model"
+    ENCODER = "encoder", "Retrained search model"
 
 
 class Learning(LabOwned):
@@ -68,7 +68,7 @@ class Learning(LabOwned):
         ordering = ("-created_at", "id")
 
     def __str__(self) -> str:
-        return str(self.encoder or f"{self.get_method_display()} over {self.base}")
+        return str(self.encoder or self.get_method_display())
 
     @property
     def use(self) -> str:

@@ -14,7 +14,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from ml.index.metric_learning.dataset import RULE
 from portal.annotations.models import Roi
 from portal.archive.models import Modality
 from portal.core.errors import InvalidInputError, PortalError
@@ -39,8 +38,6 @@ from portal.model_training.selectors.training_data import training_data_check
 from portal.model_training.services import learnings as learning_services
 from portal.model_training.services.learnings import (
     MAX_HOURS,
-    MAX_STEPS,
-    MIN_STEPS,
     TrainingLimits,
     learning_submit,
 )
@@ -65,9 +62,7 @@ def learnings(request: HttpRequest) -> HttpResponse:
         "lab": lab,
         "page_obj": page.get_page(request.GET.get("page")),
         "kinds": [_kind(lab, kind) for kind in Modality],
-        "rule": RULE,
         "training": TrainingLimits(),
-        "steps": (MIN_STEPS, MAX_STEPS),
         "hours_most": MAX_HOURS,
         "devices": worker_devices(),
     }
@@ -85,7 +80,6 @@ def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
         "learning": row,
         "lab": row.lab,
         "in_use": encoder_of_lab(row.kind, row.lab_id),
-        "way_back": encoder_to_roll_back_to(row),
     }
     if row.result is not None:
         result = LearningResult.from_json(row.result)
@@ -134,15 +128,13 @@ def learning_roll_back(request: HttpRequest, learning_id: uuid.UUID) -> HttpResp
 
 
 def _rolled_back(learning: Learning) -> str:
-    now = encoder_of_lab(learning.kind, learning.lab_id)
-    before = encoder_to_roll_back_to(learning)
     if learning.use == "preparing":
-        return f"It will not be put in use. Searches use {now}, as before."
-    if now == before:
-        return f"Searches use {before} again."
+        return "It will not be put in use. Searches stay as they are."
+    if encoder_of_lab(learning.kind, learning.lab_id) == encoder_to_roll_back_to(learning):
+        return "Searches use the previous search model again."
     return (
-        f"Searches use {now}. They will use {before} again once the regions drawn in the meantime "
-        "are embedded with it."
+        "Searches use the search model that comes with Tessera. They will use the previous one "
+        "again once the regions drawn in the meantime are prepared for it."
     )
 
 
@@ -165,7 +157,7 @@ def _wanted(request: HttpRequest) -> TrainingLimits | None:
     try:
         steps, hours = int(request.POST["steps"]), float(request.POST["hours"])
     except (KeyError, ValueError) as error:
-        raise InvalidInputError("Enter the steps and the hours as numbers.") from error
+        raise InvalidInputError("Enter the hours and the steps as numbers.") from error
     return TrainingLimits(steps, hours)
 
 

@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('kind', models.CharField(choices=[('histology', 'Histology'), ('endoscopy', 'Endoscopy')], max_length=20)),
-                ('method', models.CharField(choices=[('metric', 'Metric'), ('encoder', 'Encoder')], default='metric', max_length=8)),
+                ('method', models.CharField(choices=[('metric', 'Adjusted search model'), ('encoder', 'Retrained search model')], default='metric', max_length=8)),
                 ('steps', models.PositiveIntegerField(help_text='Of the training of an encoder, at most', null=True)),
                 ('hours', models.FloatField(help_text='After which it ends with fewer steps', null=True)),
                 ('trained_s', models.FloatField(default=0, help_text='Seconds spent so far')),

@@ -17,8 +17,8 @@ VERDICT_RULE = (
     "use, resampling the patients kept aside, is above zero."
 )
 MEASURES: Mapping[str, str] = {
-    "map_at_10": "mAP@10",
-    "precision_at_10": "precision@10",
+    "map_at_10": "ranking of the nearest ten",
+    "precision_at_10": "share of the nearest ten with the label",
     "first_right": "nearest has the label",
     "agreement": "agreement with judgements",
 }

@@ -72,10 +72,10 @@ def learning_submit(
     require_role(user, lab.pk, at_least=Role.MANAGER)
     base = encoder_default(kind)
     if base is None:
-        raise ConflictError("No region is embedded yet.", code="too-little-data")
+        raise ConflictError("No region is prepared for searches yet.", code="too-little-data")
     if encoder_next(kind) is not None:
         raise ConflictError(
-            "The portal is changing its encoder. Learn from the archive once that is done.",
+            "The portal is changing its search model. Learn from the archive once that is done.",
             code="encoder-changing",
         )
     _, sufficiency = training_data_check(lab.pk, base)
@@ -143,8 +143,8 @@ def _promotable(learning: Learning) -> Encoder:
     is_next_coming = encoder_next(learning.kind) is not None
     if not learning.base.is_default or is_next_coming:
         raise ConflictError(
-            f"It was learned over {learning.base}, whose vectors the portal no longer makes or "
-            "will soon stop making. Learn from the archive again.",
+            f"It was learned from {learning.base}, a search model that the portal has replaced or "
+            "is about to replace. Learn from the archive again.",
             code="encoder-changing",
         )
     in_use = encoder_of_lab(learning.kind, learning.lab_id)

@@ -55,7 +55,7 @@ MAX_POINTS = 200  # of the stored loss curves
 @job_task(
     TRAIN_KIND,
     queue="gpu",
-    title="Train an encoder on the archive",
+    title="Retrain the search model",
     priority=Priority.BULK,
     retry_on=(OSError,),
 )
@@ -93,7 +93,7 @@ def _train_and_compare(context: JobContext, learning: Learning, claim: TrainingF
     base, row = encoder_ready(learning.kind)
     if row.pk != learning.base_id:
         raise UserError(
-            "The portal has changed its encoder in the meantime. Learn from the archive again.",
+            "The portal has changed its search model in the meantime. Learn from the archive again.",
             code="encoder-changing",
         )
     require_trainable(base)

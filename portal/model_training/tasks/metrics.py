@@ -13,7 +13,7 @@ from portal.model_training.services.results import learning_metric_save
 
 @job_task(
     LEARN_KIND,
-    title="Learn from the archive",
+    title="Adjust the search model",
     priority=Priority.BULK,
     retry_on=(OSError,),
 )

@@ -44,7 +44,7 @@ _INK, _MUTED, _LINE = (colors.HexColor(code) for code in ("#11252a", "#54676c", 
 _DEJAVU = Path("/usr/share/fonts/truetype/dejavu")
 """Debian's fonts-dejavu-core: Latin, Greek, Cyrillic; without it, ReportLab's own Latin."""
 _WARNING = (
-    "Similar regions are not a diagnosis. The list shows only what an encoder finds alike among "
+    "Similar regions are not a diagnosis. The list shows only what the search finds alike among "
     "the regions that the lab has drawn."
 )
 

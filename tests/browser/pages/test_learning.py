@@ -19,7 +19,7 @@ from tests.portal.model_training.archives import filled, learned
 
 pytestmark = pytest.mark.browser
 WIDE = {"width": 1366, "height": 900}
-DETAILS = "details:has-text('Train an encoder')"
+DETAILS = "details:has-text('Retrain the search model')"
 
 
 @pytest.fixture(autouse=True)
@@ -40,12 +40,14 @@ def test_training_of_an_encoder_is_started_and_cancelled(
     with DATABASE:
         filled(World(lab, annotator, storage))
     page = open_page(f"/lab/learning/?lab={lab.slug}")
-    expect(page.get_by_role("button", name="Learn a metric")).to_be_visible()
+    expect(page.get_by_role("button", name="Adjust the search model")).to_be_visible()
     page.locator(f"{DETAILS} > summary").click()
-    page.get_by_label("Steps").fill("40")
+    expect(page.get_by_label("steps")).to_be_hidden()
+    page.locator(f"{DETAILS} details > summary").click()
+    page.get_by_label("steps").fill("40")
     page.get_by_label("Hours").fill("0.5")
     assert is_within(page)
-    page.get_by_role("button", name="Train an encoder").click()
+    page.get_by_role("button", name="Retrain the search model").click()
     page.wait_for_url("**/lab/learning/*-*/")
     with DATABASE:
         learning = Learning.objects.get()
@@ -86,7 +88,7 @@ def test_the_result_of_an_encoder_training_is_shown(
             method="encoder", steps=600, hours=8, training=found.as_json()
         )
     page.goto(page.url.split("/lab/")[0] + f"/lab/learning/{learning.pk}/")
-    expect(page.get_by_role("heading", name="Training", exact=True)).to_be_visible()
+    page.locator("details:has(.learned__losses) > summary").click()
     lines = page.locator(".learned__losses polyline")
     assert lines.count() == 2
     assert all(lines.nth(at).bounding_box()["height"] > 60 for at in range(2))

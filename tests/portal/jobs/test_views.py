@@ -208,4 +208,4 @@ def test_the_list_shows_the_device_of_the_networks(client: Client, annotator: Us
     facts = {"queues": "default,gpu", "device": "Some GPU (cuda:0, 40 GiB)", "last_seen_at": Now()}
     WorkerHeartbeat.objects.create(name="w", **facts)
     page = client.get("/jobs/").content.decode()
-    assert "1 worker; encoders and mosaics run on Some GPU (cuda:0, 40 GiB)." in page
+    assert "1 worker; searches and mosaics are computed on Some GPU (cuda:0, 40 GiB)." in page
