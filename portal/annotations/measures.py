@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,9 @@ import numpy as np
 import shapely
 
 from portal.annotations.marks import mark_kind, mark_measures
+
+UM2_PER_MM2 = 1e6
+_MIN_MM2_UM2 = 1e4
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,25 @@ def measures_of(
             "holes": int(sum(shapely.get_num_interior_rings(parts))),
         }
     return {measure.key: values.get(measure.key) for measure in MEASURES}
+
+
+def area_unit(areas_um2: Iterable[float | None]) -> str:
+    """Unit of all areas of a list: mm² if each has at least 0.01 mm², µm² otherwise."""
+    return "mm²" if all(not area or area >= _MIN_MM2_UM2 for area in areas_um2) else "µm²"
+
+
+def area_texts(areas_px: Sequence[float], *, mpp_x: float | None, mpp_y: float | None) -> list[str]:
+    """Areas of regions of one image, in one unit, with three significant digits."""
+    if not (mpp_x and mpp_y):
+        return [_area_text(area, "px²") for area in areas_px]
+    areas_um2 = [area * mpp_x * mpp_y for area in areas_px]
+    unit = area_unit(areas_um2)
+    scale = UM2_PER_MM2 if unit == "mm²" else 1.0
+    return [_area_text(area / scale, unit) for area in areas_um2]
+
+
+def _area_text(area: float, unit: str) -> str:
+    return f"{float(f'{area:.3g}'):,.10g} {unit}"
 
 
 def _feret(hull: Any) -> float:

@@ -62,7 +62,7 @@ def click(viewer: Any, *points: tuple[float, float], is_adding: bool = False) ->
 def test_several_regions_are_moved_relabelled_united_and_undone(viewer: Any) -> None:
     place(viewer, LEFT, RIGHT)
     viewer.key("Control+a")
-    viewer.wait_text("[data-selection-count]", "2 regions · 62,500 µm²")
+    viewer.wait_text("[data-selection-count]", "2 regions · 0.0625 mm²")
     requests: list[str] = []
     viewer.page.on("request", lambda request: requests.append(f"{request.method} {request.url}"))
     viewer.drag([(700, 600), (760, 560), (800, 500)])
@@ -132,7 +132,7 @@ def test_a_box_selects_the_regions_it_touches_and_shift_adds(viewer: Any) -> Non
     viewer.page.keyboard.down("Shift")
     viewer.drag([(1100, 800), (1200, 850), (1300, 1000)])
     viewer.page.keyboard.up("Shift")
-    viewer.wait_text("[data-selection-count]", "2 regions · 62,500 µm²")
+    viewer.wait_text("[data-selection-count]", "2 regions · 0.0625 mm²")
     viewer.key("Delete")
     viewer.wait_count(0)
     viewer.wait_saved()

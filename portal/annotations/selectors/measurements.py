@@ -6,11 +6,17 @@ There are columns for lines and for points only if there are any.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from portal.annotations.fixed_sizes import FixedSize, GridSum, fixed_size, grid_sums
 from portal.annotations.formats.types import NO_LABEL
-from portal.annotations.measures import MEASURES, Measure, measures_of
+from portal.annotations.measures import (
+    MEASURES,
+    UM2_PER_MM2,
+    Measure,
+    area_unit,
+    measures_of,
+)
 from portal.annotations.models import Roi, RoiKind
 from portal.archive.models import Canvas, Case
 from portal.labs.models import User
@@ -55,6 +61,7 @@ class Measurements:
         total: of all ROIs; ``rows`` are the largest ``MAX_ROWS`` at most.
         grids: sums of the grids of fields.
         unscaled: images without a pixel size: for their sake every length is in pixels.
+        area_unit: of the first column and of the sums.
     """
 
     columns: tuple[Measure, ...]
@@ -63,6 +70,12 @@ class Measurements:
     grids: list[GridSum]
     total: int
     unscaled: list[Canvas]
+    area_unit: str
+
+    @property
+    def area_format(self) -> str:
+        """Decimals of areas, for ``floatformat``."""
+        return "3g" if self.area_unit == "mm²" else "0g"
 
     @property
     def has_fixed_sizes(self) -> bool:
@@ -89,16 +102,24 @@ def measurements_of(
     kinds = {roi.shape for roi in measured_rois}
     marks = [name for kind, name in _OF_MARKS.items() if kind in kinds]
     keys = [units.get(name, name) for name in (*_SHOWN, *marks)]
-    columns = tuple(next(measure for measure in MEASURES if measure.key == key) for key in keys)
+    columns = [next(measure for measure in MEASURES if measure.key == key) for key in keys]
     rows = [Measured(roi, _values(roi, keys), _fixed_size(roi)) for roi in measured_rois]
+    unit = "px²" if unscaled else area_unit(row.values[0] for row in rows)
+    columns[0] = replace(columns[0], title=f"Area [{unit}]")
+    if unit == "mm²":
+        rows = [replace(row, values=(_in_mm2(row.values[0]), *row.values[1:])) for row in rows]
     grids = list(grid_sums(row.fixed_size for row in rows).values())
     total = len(measured_rois) if len(measured_rois) < MAX_ROWS else rois.count()
-    return Measurements(columns, rows, _sums(rows), grids, total, unscaled)
+    return Measurements(tuple(columns), rows, _sums(rows), grids, total, unscaled, unit)
 
 
 def _values(roi: Roi, keys: Sequence[str]) -> tuple[float | int | None, ...]:
     measures = measures_of(roi.geometry, mpp_x=roi.canvas.mpp_x, mpp_y=roi.canvas.mpp_y)
     return tuple(measures[key] for key in keys)
+
+
+def _in_mm2(area_um2: float | None) -> float | None:
+    return None if area_um2 is None else area_um2 / UM2_PER_MM2
 
 
 def _fixed_size(roi: Roi) -> FixedSize | None:

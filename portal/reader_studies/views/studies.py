@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from portal.annotations.measures import area_texts
 from portal.annotations.models import Label, Roi
 from portal.archive.selectors.canvases import canvas_get
 from portal.core.errors import InvalidInputError, PortalError
@@ -155,7 +156,9 @@ def findings(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     at = next((k for k, finding in enumerate(shown) if str(finding.id) == wanted), None)
     if at is None:
         at = next((k for k, finding in enumerate(shown) if finding.is_open), 0)
-    drawn = Roi.objects.owned_by(user).live().filter(canvas=canvas, created_by=user)
+    own = Roi.objects.owned_by(user).live().filter(canvas=canvas, created_by=user)
+    drawn = list(own.select_related("label").order_by("-created_at")[:OWN_SHOWN])
+    areas = area_texts([roi.area_px for roi in drawn], mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y)
     context = {
         "study": row,
         "canvas": canvas,
@@ -164,7 +167,7 @@ def findings(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
         "before": shown[at - 1] if shown and at > 0 else None,
         "after": shown[at + 1] if at + 1 < len(shown) else None,
         "may_decide": may_adjudicate(user, row),
-        "drawn": drawn.select_related("label").order_by("-created_at")[:OWN_SHOWN],
+        "drawn": list(zip(drawn, areas, strict=True)),
         "agreed_open": sum(finding.state == "agreed" and finding.is_open for finding in shown),
     }
     return render(request, "reader_studies/findings.html", context)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from portal.annotations.measures import area_texts
 from portal.annotations.models import Label
 from portal.annotations.selectors.measurements import measurements_of
 from portal.annotations.services.rois import roi_create
@@ -38,6 +39,31 @@ def test_lengths_are_in_microns_where_the_scale_is_known(measured: Canvas, viewe
         ("Tumor", 2, 250.0),
         ("No label", 1, 100.0),
     ]
+
+
+def test_areas_are_in_square_millimetres_where_none_is_small(
+    canvas: Canvas, annotator: User, client: Client
+) -> None:
+    for side in (200, 400):
+        roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 1 + side, 1 + side))
+    table = measurements_of(annotator, canvas=canvas)
+    assert table.columns[0].title == "Area [mm²]"
+    assert [row.values[0] for row in table.rows] == [0.04, 0.01]
+    client.force_login(annotator)
+    text = client.get(f"/canvases/{canvas.pk}/measurements/").content.decode()
+    assert "0.050 mm²" in text and "0.040</td>" in text
+    roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9))
+    assert [row.values[0] for row in measurements_of(annotator, canvas=canvas).rows] == [
+        40_000,
+        10_000,
+        16,
+    ]
+
+
+def test_texts_of_areas_have_one_unit() -> None:
+    assert area_texts([40_000, 9_480_000], mpp_x=0.5, mpp_y=0.5) == ["0.01 mm²", "2.37 mm²"]
+    assert area_texts([400, 9_480_000], mpp_x=0.5, mpp_y=0.5) == ["100 µm²", "2,370,000 µm²"]
+    assert area_texts([12_345], mpp_x=None, mpp_y=None) == ["12,300 px²"]
 
 
 def test_one_image_without_a_scale_reports_everything_in_pixels(

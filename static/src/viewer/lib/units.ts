@@ -8,17 +8,24 @@ const UM_PER_PX_AT_1X = 10;
 const significant = (value: number, digits = 3): string =>
   value.toLocaleString("en", { maximumSignificantDigits: digits, useGrouping: true });
 
-export function areaText(areaPx: number, areaUm2: number | null): string {
+export type AreaUnit = "mm²" | "µm²";
+
+/** The unit of all areas of a list: mm² if each has at least 0.01 mm²; as on the server (portal/annotations/measures.py). */
+export function areaUnit(areasUm2: (number | null | undefined)[]): AreaUnit {
+  return areasUm2.every((area) => !area || area >= 1e4) ? "mm²" : "µm²";
+}
+
+export function areaText(areaPx: number, areaUm2: number | null, unit = areaUnit([areaUm2])): string {
   if (areaUm2 === null) return `${significant(areaPx)} px²`;
-  return areaUm2 >= 1e5 ? `${significant(areaUm2 / 1e6)} mm²` : `${significant(areaUm2)} µm²`;
+  return `${significant(unit === "mm²" ? areaUm2 / 1e6 : areaUm2)} ${unit}`;
 }
 
 /** Size of an ROI: area, length or number of points. */
-export function sizeText(roi: Pick<Roi, "area_px" | "area_um2" | "length_px" | "length_um" | "points">): string {
+export function sizeText(roi: Pick<Roi, "area_px" | "area_um2" | "length_px" | "length_um" | "points">, unit?: AreaUnit): string {
   if (typeof roi.points === "number") return roi.points === 1 ? "1 point" : `${roi.points} points`;
   if (typeof roi.length_um === "number") return lengthText(roi.length_um);
   if (typeof roi.length_px === "number") return `${significant(roi.length_px)} px`;
-  return areaText(roi.area_px, roi.area_um2);
+  return areaText(roi.area_px, roi.area_um2, unit);
 }
 
 export function lengthText(lengthUm: number): string {

@@ -1,16 +1,22 @@
 import { describe, expect, it } from "vitest";
 
-import { areaText, lengthText, magnificationText, roundStep, timeText } from "@/viewer/lib/units";
+import { areaText, areaUnit, lengthText, magnificationText, roundStep, timeText } from "@/viewer/lib/units";
 
 describe("areaText", () => {
   it("is in pixels where the scale is unknown", () => {
     expect(areaText(12345, null)).toBe("12,300 px²");
   });
 
-  it("turns to square millimetres from a tenth of one", () => {
-    expect(areaText(1, 99_999)).toBe("100,000 µm²");
-    expect(areaText(1, 100_000)).toBe("0.1 mm²");
+  it("turns to square millimetres from a hundredth of one", () => {
+    expect(areaText(1, 9_999)).toBe("10,000 µm²");
+    expect(areaText(1, 10_000)).toBe("0.01 mm²");
     expect(areaText(1, 2_345_678)).toBe("2.35 mm²");
+  });
+
+  it("is in the unit of its list", () => {
+    expect(areaUnit([10_000, 2_000_000, null, 0])).toBe("mm²"); // a line has no area
+    expect(areaUnit([25, 2_000_000])).toBe("µm²");
+    expect(areaText(1, 2_345_678, "µm²")).toBe("2,350,000 µm²");
   });
 });
 

@@ -7,7 +7,8 @@ import type { RoiLayer } from "../rendering/roi_layer";
 import type { RoiState } from "../store/roi_state";
 import type { RoiStore } from "../store/roi_store";
 import { fixedSizeOf, fixedSizeText } from "../shapes/fixed_size";
-import { sizeText, timeText } from "../../lib/units";
+import { areaUnit, sizeText, timeText } from "../../lib/units";
+import type { AreaUnit } from "../../lib/units";
 import { oncePerFrame } from "../../lib/scheduling";
 import { VirtualList } from "../../lib/virtual_list";
 import { ANY, passesFilter, restrictionCount, sorted } from "./roi_filter";
@@ -23,6 +24,7 @@ export class RoiList {
   private readonly search: HTMLInputElement;
   private readonly more: HTMLElement;
   private readonly queue = oncePerFrame(() => this.refresh());
+  private areaUnit: AreaUnit = "µm²";
 
   constructor(
     private readonly root: HTMLElement,
@@ -125,6 +127,7 @@ export class RoiList {
     required(this.root, "[data-roi-loading]").hidden = true;
     required(this.root, "[data-roi-error]").hidden = true;
     this.listHost.hidden = states.length === 0;
+    this.areaUnit = areaUnit(states.map(({ server }) => server?.area_um2));
     this.list.show(states);
   }
 
@@ -142,7 +145,7 @@ export class RoiList {
     const facts: string[] = [];
     if (state.name) facts.push(this.labels.nameOf(state.label));
     const size = fixedSizeOf(state.properties, state.server?.area_um2 ?? null);
-    facts.push(size ? fixedSizeText(size) : state.server ? sizeText(state.server) : "new");
+    facts.push(size ? fixedSizeText(size) : state.server ? sizeText(state.server, this.areaUnit) : "new");
     if (state.frame) facts.push(`frame ${state.frame.index + 1}, ${timeText(state.frame.time_s)}`);
     const row = element(
       "div",

@@ -4,6 +4,7 @@ import type { Schemas } from "../../../api/schemas";
 import { API_ROOT, getJson, postJson } from "../../lib/http";
 import { waitForJob } from "../../lib/jobs";
 import type { Job } from "../../lib/jobs";
+import { areaText } from "../../lib/units";
 
 export type Figures = Schemas["Figures"];
 export type RegionFigures = Schemas["RegionFigures"];
@@ -35,7 +36,7 @@ export async function measured(job: Job, onProgress: (text: string) => void, sig
 /** Rows of the table: name and value. */
 export function figureRows(figures: Figures): [string, string][] {
   const percent = (value: number | null): string => (value === null ? "–" : `${value.toFixed(1)} %`);
-  const rows: [string, string][] = [["Area", `${figures.area_mm2.toPrecision(3)} mm²`]];
+  const rows: [string, string][] = [["Area", areaText(0, figures.area_mm2 * 1e6)]];
   if (figures.nucleus_count !== null && figures.nuclei_per_mm2 !== null) {
     rows.push(["Nuclei", figures.nucleus_count.toLocaleString("en")]);
     rows.push(["Nuclei per mm²", Math.round(figures.nuclei_per_mm2).toLocaleString("en")]);
