@@ -186,3 +186,9 @@ def test_the_members_page_marks_unproven_addresses(lab: Lab, manager: User, view
     text = browser(manager).get("/lab/").content.decode()
     assert text.count("Address not confirmed") == 1
     assert "Address not confirmed" not in browser(viewer).get("/lab/").content.decode()
+
+
+def test_without_mail_no_address_is_marked(lab: Lab, manager: User, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+    text = browser(manager).get("/lab/").content.decode()
+    assert manager.email in text and "Address not confirmed" not in text
