@@ -180,7 +180,7 @@ def test_all_pages_pass_the_accessibility_rules(
     seen = Seen(context.new_page(), open_server.url)
     page, ids = seen.page, made.ids()
     seen.go("/accounts/login/")
-    page.get_by_label("Email").fill(manager.email)
+    page.get_by_label("E-mail address").fill(manager.email)
     page.get_by_label("Password").fill("correct horse battery")
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url("**/cases/")

@@ -118,7 +118,14 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 TESSERA_URL = environment.text("TESSERA_URL", "http://127.0.0.1:8000").rstrip("/")
 ACCOUNT_ADAPTER = "portal.labs.adapters.accounts.LabAccountAdapter"
-ACCOUNT_FORMS = {"reset_password": "portal.labs.forms.sign_in.ResetForm"}
+ACCOUNT_FORMS = {
+    "login": "portal.labs.forms.sign_in.SignInForm",
+    "change_password": "portal.labs.forms.sign_in.ChangePasswordForm",
+    "set_password": "portal.labs.forms.sign_in.SetPasswordForm",
+    "reset_password": "portal.labs.forms.sign_in.ResetForm",
+    "reset_password_from_key": "portal.labs.forms.sign_in.ResetKeyForm",
+    "reauthenticate": "portal.labs.forms.sign_in.ConfirmPasswordForm",
+}
 ACCOUNT_RATE_LIMITS = {"login": None}  # portal.labs.services.attempts counts better
 TESSERA_TRUSTED_PROXIES = int(environment.number("TESSERA_TRUSTED_PROXIES", default=0, minimum=0))
 ACCOUNT_LOGIN_METHODS = {"email"}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.account import forms as accounts
 from allauth.account.adapter import get_adapter
-from allauth.account.forms import ResetPasswordForm, default_token_generator
 from allauth.account.utils import user_pk_to_url_str
 from allauth.mfa.adapter import get_adapter as get_factor_adapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn import forms as passkeys
 from allauth.mfa.webauthn.internal.auth import get_state
+from django.forms import Field
 from django.http import HttpRequest
 
 from portal.core.mail import mail_later, mail_make
@@ -19,7 +20,39 @@ from portal.labs.models import User
 from portal.labs.services.factors import app_code_spend, passkey_challenge_spend
 
 
-class ResetForm(ResetPasswordForm):
+class _Labels:
+    """Name the fields as the other forms of the portal do."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        fields: dict[str, Field] = self.fields  # type: ignore[attr-defined]
+        for field in fields.values():
+            label = str(field.label).replace("Email", "E-mail address").replace("(again)", "again")
+            field.label = label.capitalize()
+            field.widget.attrs.pop("placeholder", None)  # repeats the label
+
+
+class SignInForm(_Labels, accounts.LoginForm):
+    """Sign in with address and password."""
+
+
+class ChangePasswordForm(_Labels, accounts.ChangePasswordForm):
+    """Replace the password."""
+
+
+class SetPasswordForm(_Labels, accounts.SetPasswordForm):
+    """Choose a first password."""
+
+
+class ResetKeyForm(_Labels, accounts.ResetPasswordKeyForm):
+    """Choose a password by a link that was sent."""
+
+
+class ConfirmPasswordForm(_Labels, accounts.ReauthenticateForm):
+    """Password that confirms the user's identity again."""
+
+
+class ResetForm(_Labels, accounts.ResetPasswordForm):
     """Request a link to choose a new password.
 
     Known and unknown addresses get the same response after the same work: a message is made for
@@ -32,7 +65,7 @@ class ResetForm(ResetPasswordForm):
         email: str = self.cleaned_data["email"]
         people = [user for user in self.users if not user.is_service]
         user = next(iter(people), None) or User(email=email)
-        key = f"{user_pk_to_url_str(user)}-{default_token_generator.make_token(user)}"
+        key = f"{user_pk_to_url_str(user)}-{accounts.default_token_generator.make_token(user)}"
         message = mail_make(
             "account/email/password_reset_key",
             to=user.email,

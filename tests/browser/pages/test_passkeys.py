@@ -42,7 +42,7 @@ def open_with_key(browser: Any, open_server: Any) -> Iterator[Callable[[], tuple
 
 def signed_in(page: Any, url: str, user: Any) -> None:
     page.goto(f"{url}/accounts/login/")
-    page.get_by_label("Email").fill(user.email)
+    page.get_by_label("E-mail address").fill(user.email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
 

@@ -65,7 +65,7 @@ def test_signing_in_opens_the_cases_without_script_errors(
     open_page: Callable[..., Any], annotator: Any
 ) -> None:
     page = open_page("/accounts/login/")
-    page.get_by_label("Email").fill(annotator.email)
+    page.get_by_label("E-mail address").fill(annotator.email)
     page.get_by_label("Password").fill("correct horse battery")
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url("**/cases/")

@@ -39,6 +39,16 @@ def test_people_sign_in_with_address_and_password(client: Client, viewer: User, 
     assert client.get("/account/tokens/").status_code == 200
 
 
+def test_account_forms_have_labels_in_sentence_case(client: Client, viewer: User) -> None:
+    pages = [client.get(LOGIN), client.get(RESET)]
+    client.force_login(viewer)
+    pages.append(client.get("/accounts/password/change/"))
+    labels = [field.label for page in pages for field in page.context["form"].visible_fields()]
+    assert len(labels) == 7
+    assert all(label == label.capitalize() for label in labels)
+    assert all("placeholder" not in page.content.decode() for page in pages)
+
+
 def test_a_wrong_password_is_refused_without_naming_the_wrong_part(
     client: Client, viewer: User
 ) -> None:
