@@ -221,6 +221,7 @@ class CaseSelection {
         total.unchanged += part.unchanged;
         total.problems.push(...part.problems);
       }
+      for (const id of total.changed) this.chosen.add(id); // the change may have taken its row off the list
       announce(`Undone for ${cases(total.changed.length)}`, total);
     } catch (error) {
       toast(error instanceof ApiError ? error.message : "That did not work.", "error");

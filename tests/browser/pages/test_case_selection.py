@@ -122,6 +122,8 @@ def test_organ_and_diagnosis_of_chosen_cases_are_set_and_taken_back(page: Any, l
     toast.get_by_role("button", name="Undo").click()
     expect(page.locator(".toast", has_text="Undone for 2 cases")).to_be_visible()
     assert _organs() == [("lung", ""), ("Liver", "Normal"), ("lung", "")]
+    expect(bar).to_contain_text("1 chosen")  # N-01 was of another organ before, too
+    expect(page.get_by_label("Choose N-00")).to_be_checked()
 
     page.goto(page.url.replace("&organ=lung", ""))
     page.get_by_label("Choose N-00").check()
