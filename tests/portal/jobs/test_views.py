@@ -122,6 +122,12 @@ def test_lists_need_a_constant_number_of_queries(
         assert caller.get(url).status_code == 200
 
 
+def test_only_a_list_with_open_jobs_has_a_column_of_boxes(page: Client, job: Job) -> None:
+    assert page.get("/jobs/").content.decode().count("table__tick") == 2
+    job_run(job.pk)
+    assert "table__tick" not in page.get("/jobs/").content.decode()
+
+
 def test_the_list_filters_by_state(page: Client, job: Job) -> None:
     assert b"Prepare slide" in page.get("/jobs/?state=queued").content
     assert b"No such job" in page.get("/jobs/?state=failed").content
