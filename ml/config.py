@@ -28,10 +28,10 @@ def config_from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "c
         BadInputError: an unknown key, or a value of another type than the field's.
     """
     hints = typing.get_type_hints(cls)
-    known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    unknown = sorted(set(values) - known)
+    field_names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    unknown = sorted(set(values) - field_names)
     if unknown:
-        names = ", ".join(sorted(known))
+        names = ", ".join(sorted(field_names))
         raise BadInputError(f"{where}: unknown key {unknown[0]!r}; known: {names}")
     arguments = {}
     for name, value in values.items():
@@ -66,15 +66,15 @@ def config_from_file(default: T, path: Path | None) -> T:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise BadInputError(f"{path.name}: not UTF-8: {error.reason}") from error
-    given = config_from_json(type(default), text, where=path.name)
-    return _named(default, given, json.loads(text))
+    config = config_from_json(type(default), text, where=path.name)
+    return _named(default, config, json.loads(text))
 
 
-def _named(default: T, given: T, names: Mapping[str, Any]) -> T:
-    """``default`` with the fields of ``given`` that ``names`` has, at any depth."""
+def _named(default: T, source: T, names: Mapping[str, Any]) -> T:
+    """``default`` with the fields of ``source`` that ``names`` has, at any depth."""
     changes = {}
     for name, value in names.items():
-        current, new = getattr(default, name), getattr(given, name)
+        current, new = getattr(default, name), getattr(source, name)
         is_nested = isinstance(value, Mapping) and type(current) is type(new)
         changes[name] = _named(current, new, value) if is_nested else new
     changed: T = dataclasses.replace(default, **changes)  # type: ignore[type-var]

@@ -84,8 +84,8 @@ class UnknownNameError(BadInputError):
 
     code = "unknown-name"
 
-    def __init__(self, kind: str, name: str, known: list[str]) -> None:
-        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(known))}")
+    def __init__(self, kind: str, name: str, choices: list[str]) -> None:
+        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(choices))}")
 
 
 class ShapeError(BadInputError):

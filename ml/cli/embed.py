@@ -93,21 +93,21 @@ def _embed_all(
     jobs = _jobs(args)
     rows: list[EmbeddedRegion] = []
     vectors = []
-    for done, (image, polygon, mpp, known) in enumerate(jobs, 1):
+    for number, (image, polygon, mpp, stain) in enumerate(jobs, 1):
         with open_slide(image) as slide:
             embedded = encoder.embed_region(slide, polygon, mpp=mpp)
         vectors.append(embedded.vector)
         rows.append(
             {
                 "image": image.name,
-                **known,
+                **stain,
                 "n_patches": embedded.n_patches,
                 "seconds": embedded.seconds,
                 "stain": embedded.stain,
                 "vector": embedded.vector,
             }
         )
-        progress(done, len(jobs), "regions")
+        progress(number, len(jobs), "regions")
     return rows, vectors
 
 

@@ -37,12 +37,12 @@ def add_lazy_parsers(
     children = parser.add_subparsers(
         dest=dest, metavar=dest.upper(), required=True, parser_class=LazyParser
     )
-    made = []
+    child_parsers = []
     for name, (module, line) in registry.items():
         child = children.add_parser(name, help=line, description=line)
         child.module_name = module
-        made.append(child)
-    return made
+        child_parsers.append(child)
+    return child_parsers
 
 
 def module_of(registry: Registry, name: str) -> ModuleType:

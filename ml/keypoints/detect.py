@@ -169,14 +169,14 @@ def _run(
         return _no_keypoints()
     xy = np.array([k.pt for k in raw], np.float32).reshape(-1, 2)
     angle = np.array([k.angle for k in raw], np.float32)
-    known = (angle >= 0) & (
+    has_angle = (angle >= 0) & (
         config.name != "kaze"
     )  # KAZE returns 0 and computes angles with descriptors
     keypoints = Keypoints(
         xy=xy,
         response=np.array([k.response for k in raw], np.float32),
         size_px=np.array([k.size for k in raw], np.float32),
-        angle_deg=np.where(known, angle % 360, np.float32(-1)),
+        angle_deg=np.where(has_angle, angle % 360, np.float32(-1)),
     )
     column = np.clip(np.rint(xy[:, 0]).astype(np.int64), 0, grey.shape[1] - 1)
     row = np.clip(np.rint(xy[:, 1]).astype(np.int64), 0, grey.shape[0] - 1)

@@ -162,9 +162,9 @@ def _undistort(build: _Build, distortion: tuple[float, ...]) -> _Build:
 def _survey(build: _Build) -> Survey:
     survey: Survey | None = build.stages.load("survey")
     if survey is None:
-        known: FrameMeasures | None = build.stages.load_earlier("measures")
+        earlier: FrameMeasures | None = build.stages.load_earlier("measures")
         measures = measure_frames(
-            build.source, config=build.config, progress=build.progress, known=known
+            build.source, config=build.config, progress=build.progress, earlier=earlier
         )
         if build.stages.grows:
             build.stages.save("measures", measures)

@@ -110,8 +110,8 @@ def find_place(
     if corners.ndim != 2 or corners.shape[0] < 3 or corners.shape[1] != 2:
         raise BadInputError(f"outline: expected (P, 2) with P >= 3, got {corners.shape}")
     hits = []
-    for done, candidate in enumerate(prefetched_frames(candidates)):
-        progress(done, count, "search")
+    for number, candidate in enumerate(prefetched_frames(candidates)):
+        progress(number, count, "search")
         if (hit := _verify(place, corners, candidate, config)) is not None:
             hits.append(hit)
     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.key))[: config.max_hits])

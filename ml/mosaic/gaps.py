@@ -64,5 +64,5 @@ def frames_in_words(count: int) -> str:
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds, 1), 60)  # rounded first: no minute has 60.0 seconds
-    return f"{int(minutes)}:{rest:04.1f}"
+    minutes, remainder = divmod(round(seconds, 1), 60)  # rounded first: no minute has 60.0 seconds
+    return f"{int(minutes)}:{remainder:04.1f}"

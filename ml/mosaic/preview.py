@@ -48,11 +48,11 @@ class GrowingPreview:
             self._draw(transforms)
 
     def _draw(self, transforms: dict[int, ArrayF64]) -> None:
-        known = [p for p in self._small if p in transforms]
-        if not known or self._show is None:
+        positions = [p for p in self._small if p in transforms]
+        if not positions or self._show is None:
             return
         boxes = []
-        for p in known:
+        for p in positions:
             colour, side = self._small[p]
             size = np.array([colour.shape[1], colour.shape[0]]) * side / max(colour.shape)
             corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]]) * size
@@ -62,7 +62,7 @@ class GrowingPreview:
         width, height = (max(1, int(np.ceil(v * zoom))) for v in high - low)
         plane = np.zeros((height, width, 3), np.uint8)
         to_plane = np.array([[zoom, 0, -low[0] * zoom], [0, zoom, -low[1] * zoom], [0, 0, 1.0]])
-        for p in known:
+        for p in positions:
             self._paste(plane, p, to_plane @ transforms[p])
         bgr = cv2.cvtColor(plane, cv2.COLOR_RGB2BGR)
         _, data = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, 80])

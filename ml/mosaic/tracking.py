@@ -262,5 +262,5 @@ def _inside(xy: ArrayF64, image: ImageU8) -> float:
     """Share of the bounding box inside the image."""
     size = np.array([image.shape[1], image.shape[0]], np.float64)
     low, high = xy.min(0), xy.max(0)
-    shown = np.clip(np.minimum(high, size) - np.maximum(low, 0), 0, None)
-    return float(np.prod(shown) / max(np.prod(high - low), 1e-9))
+    overlap_px = np.clip(np.minimum(high, size) - np.maximum(low, 0), 0, None)
+    return float(np.prod(overlap_px) / max(np.prod(high - low), 1e-9))

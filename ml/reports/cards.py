@@ -21,8 +21,8 @@ def update_card(card: Path, section: str, text: str) -> None:
     first = f"<!-- figures: {section} -->"
     if not card.is_file():
         raise BadInputError(f"{card.name}: expected a model card, found none")
-    before, has_first, rest = card.read_text(encoding="utf-8").partition(first)
-    _, has_last, after = rest.partition(LAST)
+    before, has_first, after_first = card.read_text(encoding="utf-8").partition(first)
+    _, has_last, after = after_first.partition(LAST)
     if not has_first or not has_last:
         raise BadInputError(f"{card.name}: expected the markers {first} and {LAST}")
     body = text.strip("\n")

@@ -147,10 +147,10 @@ class RoiEncoder(RegionEncoder):
         by_slide: list[dict[int, RegionEmbedding | BadInputError]] = [{} for _ in slides]
         regions: list[SampledRegion] = []
         for number, part in enumerate(slides):
-            known = part.stain
-            if known is None and self.normalises:
-                known = self._stains_of(part.slide, part.mpp, None)()
-            estimate = self._stains_of(part.slide, part.mpp, known)
+            stain = part.stain
+            if stain is None and self.normalises:
+                stain = self._stains_of(part.slide, part.mpp, None)()
+            estimate = self._stains_of(part.slide, part.mpp, stain)
             for at, polygon in enumerate(part.polygons_l0):
                 try:
                     sample = self._slide_sample(part.slide, polygon, part.mpp)

@@ -43,21 +43,21 @@ def card_table(results: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (
     scored: dict[str, dict[str, Any]] = {}
     for result in results:
         for protocol in {protocol for protocol, _, _ in _COLUMNS} & result.keys():
-            known = scored.setdefault(protocol, {})
+            protocol_rows = scored.setdefault(protocol, {})
             for name, row in result[protocol].items():
-                known.setdefault(table_name(name), row)
+                protocol_rows.setdefault(table_name(name), row)
     for result in results:
         if "carried" in result:  # more methods of the same protocol
             scored["papers"] = {**scored.get("papers", {}), **result["carried"]}
     columns = [
         (scored[protocol], title, read) for protocol, title, read in _COLUMNS if protocol in scored
     ]
-    shown = dict.fromkeys(name for column_result, _, _ in columns for name in column_result)
-    if unknown := [name for name in names if name not in shown]:
-        raise BadInputError(f"descriptor {unknown[0]!r}: expected one of {', '.join(shown)}")
+    result_names = dict.fromkeys(name for column_result, _, _ in columns for name in column_result)
+    if unknown := [name for name in names if name not in result_names]:
+        raise BadInputError(f"descriptor {unknown[0]!r}: expected one of {', '.join(result_names)}")
     rows = [
         [name, *(_cell(column_result.get(name), read) for column_result, _, read in columns)]
-        for name in names or shown
+        for name in names or result_names
     ]
     return markdown_table(["descriptor", *(title for _, title, _ in columns)], rows)
 

@@ -164,11 +164,11 @@ def _score_all(
     progress: Progress,
 ) -> dict[str, list[EpipolarScore]]:
     scores: dict[str, list[EpipolarScore]] = {name: [] for name in descriptors}
-    total, done = len(descriptors) * len(pairs), 0
+    total, pair_count = len(descriptors) * len(pairs), 0
     for name, descriptor in descriptors.items():
         for a, b in pairs:
-            progress(done, total, f"{name}, gap {b - a}")
-            done += 1
+            progress(pair_count, total, f"{name}, gap {b - a}")
+            pair_count += 1
             scores[name].append(score_pair(cache, a, b, name=name, descriptor=descriptor))
     return scores
 

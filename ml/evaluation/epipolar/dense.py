@@ -29,8 +29,8 @@ def dense_scores(
     descriptor, table = vit.load("vit"), {}
     for name, config in RULES.items():
         rows = []
-        for done, (a, b) in enumerate(pairs):
-            progress(done, len(pairs), f"{name}, gap {b - a}")
+        for number, (a, b) in enumerate(pairs):
+            progress(number, len(pairs), f"{name}, gap {b - a}")
             matches = match_dense(
                 cache.frame(a), cache.frame(b), descriptor=descriptor, config=config
             )

@@ -172,14 +172,14 @@ def write_pictures(work: Run) -> list[str]:
 
 def _checked(args: argparse.Namespace) -> list[str]:
     protocols = split_names(args.protocols)
-    for kind, names, known in (
+    for kind, names, choices in (
         ("protocol", protocols, PROTOCOLS),
         ("family", split_names(args.families), FAMILIES),
         ("detector", [args.detector], DETECTOR_NAMES),
     ):
         for name in names:
-            if name not in known:
-                raise UnknownNameError(kind, name, list(known))
+            if name not in choices:
+                raise UnknownNameError(kind, name, list(choices))
     counts = ("max_keypoints", "hard_keypoints", "images", "pairs", "pair_images", "frame_pairs")
     for option in counts:
         if getattr(args, option) < 1:

@@ -141,13 +141,13 @@ def _by_image(
     run: Run, new_cache: Callable[[], C], score: Callable[[WarpedPair, C], T], phase: str
 ) -> Iterator[T]:
     """A row for each pair, with a new cache for each source image."""
-    done = 0
+    pair_count = 0
     for _, pairs in groupby(run.pairs, key=lambda pair: pair.source):
         cache = new_cache()
         for pair in pairs:
             yield score(pair, cache)
-            done += 1
-            run.progress(done, len(run.pairs), phase)
+            pair_count += 1
+            run.progress(pair_count, len(run.pairs), phase)
 
 
 def _counted(
@@ -155,7 +155,7 @@ def _counted(
 ) -> list[CountScore]:
     keypoints, descriptor, cache = run.args.hard_keypoints, run.descriptors[name], FeatureCache()
     rows = []
-    for done, (a, b) in enumerate(pairs, 1):
+    for number, (a, b) in enumerate(pairs, 1):
         rows.append(count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=cache))
-        run.progress(done, len(pairs), phase)
+        run.progress(number, len(pairs), phase)
     return rows

@@ -167,12 +167,12 @@ def _cross_fit(
     """Neighbours of each pair that pass the threshold of the other half of the images."""
     thresholds = []
     for fold in (0, 1):
-        others = [
+        other_pairs = [
             pair
             for pair, pair_fold in zip(pairs, folds, strict=True)
             if pair_fold != fold and pair.family in CORE_FAMILIES
         ]
-        thresholds.append(choose_threshold(others or pairs, target=target))
+        thresholds.append(choose_threshold(other_pairs or pairs, target=target))
     below_threshold = [
         pair.distance < np.float32(thresholds[pair_fold].distance)
         for pair, pair_fold in zip(pairs, folds, strict=True)

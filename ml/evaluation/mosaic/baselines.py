@@ -151,9 +151,9 @@ def _run_sift(frames: list[ImageU8]) -> _Found:
 def _run_stitcher(frames: list[ImageU8]) -> _Found:
     """Run SCANS on evenly chosen frames; below 0.6 MP its cameras hold the affine maps."""
     step = max(1, -(-len(frames) // STITCHER_FRAMES))
-    given = tuple(range(0, len(frames), step))
+    input_numbers = tuple(range(0, len(frames), step))
     stitcher = cv2.Stitcher.create(cv2.Stitcher_SCANS)
-    images = [cv2.cvtColor(frames[i], cv2.COLOR_RGB2BGR) for i in given]
+    images = [cv2.cvtColor(frames[i], cv2.COLOR_RGB2BGR) for i in input_numbers]
     try:
         status, mosaic = stitcher.stitch(images)
         used = [int(i) for i in stitcher.component()]
@@ -161,12 +161,13 @@ def _run_stitcher(frames: list[ImageU8]) -> _Found:
     except cv2.error:
         status, mosaic, used, cameras = -1, None, [], []
     placed = {
-        given[i]: np.asarray(camera.R, np.float64) for i, camera in zip(used, cameras, strict=False)
+        input_numbers[i]: np.asarray(camera.R, np.float64)
+        for i, camera in zip(used, cameras, strict=False)
     }
     if status != cv2.Stitcher_OK or mosaic is None:
-        return {"placed": {}, "given": given, "pixels": None}
+        return {"placed": {}, "given": input_numbers, "pixels": None}
     pixels = np.asarray(cv2.cvtColor(mosaic, cv2.COLOR_BGR2RGB), np.uint8)
-    return {"placed": placed, "given": given, "pixels": pixels}
+    return {"placed": placed, "given": input_numbers, "pixels": pixels}
 
 
 _METHODS: dict[str, Callable[[list[ImageU8]], _Found]] = {

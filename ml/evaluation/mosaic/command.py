@@ -139,8 +139,8 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> FrameScores:
     """Scores of the mosaic of one folder or video."""
     if args.frames is None:
         raise BadInputError("evaluate mosaic: expected frames, or --simulate with sweeps")
-    known = args.mask or (mask_file(args.frames) if args.frames.is_dir() else None)
-    mask = None if known is None else read_mask(known)
+    mask_path = args.mask or (mask_file(args.frames) if args.frames.is_dir() else None)
+    mask = None if mask_path is None else read_mask(mask_path)
     config = MosaicConfig(motion_model=args.model)
     with tempfile.TemporaryDirectory() as folder:
         out = args.out or Path(folder) / "mosaic"

@@ -79,10 +79,12 @@ def simulate_sweep(config: SweepConfig, stills: Path | None = None) -> Simulated
     for n, pose in enumerate(poses):
         view = _view(ground, pose, config).astype(np.float32)
         view = np.asarray(_faulty(view, faults.get(n, ""), rng) * 1.15 * drift[n], np.float32)
-        shown = light_view(view, light, highlights.glare(n, config.size_px))
+        picture = light_view(view, light, highlights.glare(n, config.size_px))
         if faults.get(n) in ("dark", "bright"):
-            shown = shown * (0.06 if faults[n] == "dark" else 3.4) + (faults[n] == "bright") * 60
-        noisy = shown * (light[..., None] > 0) + rng.normal(0, 1.5, shown.shape)
+            picture = (
+                picture * (0.06 if faults[n] == "dark" else 3.4) + (faults[n] == "bright") * 60
+            )
+        noisy = picture * (light[..., None] > 0) + rng.normal(0, 1.5, picture.shape)
         frames.append(np.clip(noisy, 0, 255).astype(np.uint8))
     return SimulatedSweep(frames, dict(enumerate(poses)), mask, faults, ground)
 

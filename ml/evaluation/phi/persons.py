@@ -141,10 +141,10 @@ def _outside(data: Path) -> list[OutsideFrames]:
     """Scores of each video without and with inserted pictures from outside."""
     videos = operations(data)
     videos |= {name: frames_of(data, name) for name in ("fetoscopy", "sinus")}
-    others = [_picture(name) for name in OTHERS]
+    pictures = [_picture(name) for name in OTHERS]
     rows: list[OutsideFrames] = []
     for name, frames in videos.items():
-        outside = outside_frames([*frames, *others])
+        outside = outside_frames([*frames, *pictures])
         put_in = [OTHERS[at - len(frames)] for at in outside if at >= len(frames)]
         flagged = len(outside_frames(frames))
         rows.append(

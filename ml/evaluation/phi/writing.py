@@ -67,8 +67,10 @@ def other_line(number: int, rng: np.random.Generator) -> str:
 
 def label_lines(line: str, rng: np.random.Generator) -> Lines:
     """Lines of a slide's label, one of them given."""
-    others = rng.choice(["H&E", "Block A1", "Level 3", "CD31 1:200", "Lab 4"], 2, replace=False)
-    lines = [line, *map(str, others)]
+    other_lines = rng.choice(
+        ["H&E", "Block A1", "Level 3", "CD31 1:200", "Lab 4"], 2, replace=False
+    )
+    lines = [line, *map(str, other_lines)]
     rng.shuffle(lines)
     return tuple(lines)
 

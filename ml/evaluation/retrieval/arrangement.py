@@ -155,8 +155,8 @@ def run(args: argparse.Namespace, progress: Progress) -> ArrangementResult:
 
     entry = SetConfig(name=VALIDATION, kind="collages", path=VALIDATION, rearranged=1)
     training = ArrangementConfig()
-    kept = collages_of(entry, validation_blocks(training, data, progress))
-    validation = gains_over_sets(scored([kept]))
+    validation_set = collages_of(entry, validation_blocks(training, data, progress))
+    validation = gains_over_sets(scored([validation_set]))
     tasks = scored(read_sets(config, data, progress), with_pairs=True)
     result: ArrangementResult = {
         "encoder": f"{base.name} {base.version}",
@@ -232,10 +232,10 @@ def set_graphs(
     path = cache / f"graphs-{name}-{digest.hexdigest()[:16]}.npz"
     if not path.is_file():
         graphs = []
-        for done, item in enumerate(suite_set.items, 1):
+        for number, item in enumerate(suite_set.items, 1):
             region = item.read()
             graphs.append(encoder.image_graph((region.pixels, region.polygon, region.mpp)))
-            progress(done, len(suite_set.items), f"{suite_set.config.name}: patches")
+            progress(number, len(suite_set.items), f"{suite_set.config.name}: patches")
         write_graphs(path, tuple(graphs))
     return read_graphs(path, edge_px=encoder.config.edge_px)
 

@@ -23,19 +23,19 @@ class CalledClose:
     unrelated: float
 
 
-def is_close(vector: ArrayF32, others: ArrayF32, searched: int, calibration: Calibration) -> bool:
-    """Return whether the nearest of ``others`` (N, D) to ``vector`` (D,) is called close.
+def is_close(vector: ArrayF32, gallery: ArrayF32, searched: int, calibration: Calibration) -> bool:
+    """Return whether the nearest of ``gallery`` (N, D) to ``vector`` (D,) is called close.
 
     Args:
         searched: number of regions of which it is the nearest.
     """
-    if not len(others):
+    if not len(gallery):
         return False
-    away = np.nan_to_num(others - vector, nan=np.inf)
+    away = np.nan_to_num(gallery - vector, nan=np.inf)
     smallest = float(np.linalg.norm(away, axis=1).min())
     return not calibration.is_nothing_close(smallest, searched)
 
 
-def drawn(others: ArrayF32, count: int, *seed: int) -> ArrayF32:
-    """Draw ``count`` rows of ``others`` (N, D), or all if there are fewer."""
-    return others[np.random.default_rng(seed).permutation(len(others))[:count]]
+def drawn(vectors: ArrayF32, count: int, *seed: int) -> ArrayF32:
+    """Draw ``count`` rows of ``vectors`` (N, D), or all if there are fewer."""
+    return vectors[np.random.default_rng(seed).permutation(len(vectors))[:count]]

@@ -139,7 +139,7 @@ def _vectors(
     """
     sift = SiftConfig()
     learned, seconds, colours, patterns, descriptors = [], [], [], [], []
-    for done, record in enumerate(records, 1):
+    for number, record in enumerate(records, 1):
         with open_slide(record.image) as slide:
             try:
                 embedded = encoder.embed_region(slide, record.geometry, mpp=record.mpp)
@@ -151,7 +151,7 @@ def _vectors(
         colours.append(hsv_vector(region))
         patterns.append(lbp_vector(region))
         descriptors.append(root_sift(*at_target(region), contrast=sift.contrast))
-        progress(done, len(records), "regions")
+        progress(number, len(records), "regions")
     words = visual_words(np.concatenate(descriptors), count=sift.words, seed=seed)
     vectors = {
         encoder.name: np.stack(learned),

@@ -143,10 +143,10 @@ def organ_queries(data: Path, method: _Method, progress: Progress) -> list[_Quer
     """Queries by the mean of each patient's regions, among those of all others."""
     tiles = [tile for tile in read_tiles(data / INDEX, WHERE) if tile.label]
     rows: list[ArrayF32] = []
-    for done, tile in enumerate(tiles, 1):
+    for number, tile in enumerate(tiles, 1):
         with open_slide(tile.path) as slide:
             rows.append(method.region(slide, None))
-        progress(done, len(tiles), f"{method.name}: regions of organs")
+        progress(number, len(tiles), f"{method.name}: regions of organs")
     vectors = np.stack(rows)
     patients = np.array([tile.patient for tile in tiles])
     labels = np.array([tile.label for tile in tiles])
@@ -174,11 +174,11 @@ def section_queries(
         progress(number + 1, len(files), f"{method.name}: regions of slides")
     queries = []
     for number, path in enumerate(sections):
-        others = [at for at in range(len(files)) if at != number]
-        right = [np.full(len(vectors[at]), at < len(sections)) for at in others]
+        gallery_files = [at for at in range(len(files)) if at != number]
+        right = [np.full(len(vectors[at]), at < len(sections)) for at in gallery_files]
         with open_slide(path) as slide:
             vector = method.slide(slide)
-        gallery = np.concatenate([vectors[at] for at in others])
+        gallery = np.concatenate([vectors[at] for at in gallery_files])
         queries.append(_Query(vector, gallery, np.concatenate(right)))
         progress(number + 1, len(sections), f"{method.name}: tissue of sections")
     return queries

@@ -252,10 +252,10 @@ def _copy_groups(
     out.seek(start - 4)
     out.write(struct.pack("<I", end - start))
     out.seek(end)
-    rest = read_rest(file, is_implicit=is_implicit, encoding=encoding)
-    _clean(rest, cleaned, key)
+    after_frames = read_rest(file, is_implicit=is_implicit, encoding=encoding)
+    _clean(after_frames, cleaned, key)
     part = _little_endian(is_implicit)
-    write_dataset(part, rest, encoding)
+    write_dataset(part, after_frames, encoding)
     out.write(part.getvalue())
 
 

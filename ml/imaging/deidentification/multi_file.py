@@ -111,10 +111,12 @@ def _clean_indexed(source: Path, target: Path, cleaned: DeidentificationResult, 
         index = unpack_set(source, folder)
         clean = clean_mrxs if index.suffix.lower() == ".mrxs" else clean_vms
         members = clean(index, cleaned, key=key)
-        sent = {path for path in folder.rglob("*") if path.is_file()}
-        if sent - {path for _, path in members}:
+        received = {path for path in folder.rglob("*") if path.is_file()}
+        if received - {path for _, path in members}:
             cleaned.add_removed("files that the slide does not need")
-        if {path.relative_to(folder).as_posix() for path in sent} - {name for name, _ in members}:
+        if {path.relative_to(folder).as_posix() for path in received} - {
+            name for name, _ in members
+        }:
             cleaned.add_removed(_UNNAMED)
         with target.open("wb") as out:
             out.writelines(pack(members))

@@ -146,14 +146,14 @@ def _display_metadata(image: NgffImage) -> JsonObject:
 
 def _channels(image: NgffImage) -> list[JsonObject]:
     """Colours of the channels, and the windows that the file states."""
-    shown = {channel.index: channel for channel in image.channels}
+    by_index = {channel.index: channel for channel in image.channels}
     count = image.array.shape[image.axes.index("c")] if "c" in image.axes else 1
     full = 2 ** (8 * image.array.dtype.itemsize) - 1
     channels = []
     for number in range(count):
-        channel = shown.get(number, NgffChannel(number, (255, 255, 255), 0.0, full))
+        channel = by_index.get(number, NgffChannel(number, (255, 255, 255), 0.0, full))
         color = bytes(channel.color).hex().upper()
-        entry: JsonObject = {"active": number in shown, "color": color}
+        entry: JsonObject = {"active": number in by_index, "color": color}
         if channel.is_stated:
             entry["window"] = {"min": 0, "max": full, "start": channel.low, "end": channel.high}
         channels.append(entry)

@@ -53,14 +53,14 @@ def images_of(path: Path, cleaned: DeidentificationResult) -> TiffImages:
         return TiffImages(
             None, names | {pages[at].offset: "macro" for at in macros if at < len(pages)}
         )
-    shown = [layout.levels[0], *layout.planes]
+    directories = [layout.levels[0], *layout.planes]
     ome_pages = layout.ome.pages if layout.ome else frozenset()
     if hidden := sum(plane.page not in ome_pages for plane in layout.planes):
         cleaned.add_left(f"pages of the size of the picture that are not shown ({hidden:,})")
     if layout.levels[0].is_tiled:
-        shown += _copies(path, layout)
-    stored_at = np.unique(np.concatenate([directory.offsets for directory in shown]))
-    return TiffImages(frozenset(directory.offset for directory in shown), names, stored_at)
+        directories += _copies(path, layout)
+    stored_at = np.unique(np.concatenate([directory.offsets for directory in directories]))
+    return TiffImages(frozenset(directory.offset for directory in directories), names, stored_at)
 
 
 def _scn_macro_pages(description: str) -> list[int]:

@@ -53,12 +53,12 @@ def head_parts(data: Dataset, syntax: str) -> tuple[bytes, bytes]:
     from pydicom.filewriter import write_dataset
     from pydicom.uid import UID
 
-    first, rest, out = Dataset(), Dataset(), DicomBytesIO()
+    first, after_frames, out = Dataset(), Dataset(), DicomBytesIO()
     for tag in data.keys():  # noqa: SIM118 - values stay as they are stored
         if tag != PER_FRAME:
-            (first if tag < PER_FRAME else rest)[tag] = data.get_item(tag)
+            (first if tag < PER_FRAME else after_frames)[tag] = data.get_item(tag)
     out.is_little_endian, out.is_implicit_VR = True, UID(syntax).is_implicit_VR
-    write_dataset(out, rest, encoding_of(data))
+    write_dataset(out, after_frames, encoding_of(data))
     return head_of(first, syntax), out.getvalue()
 
 

@@ -71,9 +71,9 @@ def open_archive(
             file.open("rb") as opened,
             open_archive(
                 opened, max_bytes=max_bytes, growth=growth, max_entries=max_entries
-            ) as found,
+            ) as contents,
         ):
-            yield found
+            yield contents
         return
     packed = _check_listing(file, max_entries)
     try:
@@ -100,7 +100,7 @@ def unpack(path: Path, folder: Path, progress: Progress = no_progress) -> None:
     """Write an archive's files below ``folder``, creating it. Raises as ``open_archive``."""
     with open_archive(path) as (archive, files):
         total = sum(entry.file_size for entry in files)
-        done = 0
+        unpacked_bytes = 0
         for entry in files:
             target = folder.joinpath(*_parts(entry.filename))
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,8 +111,8 @@ def unpack(path: Path, folder: Path, progress: Progress = no_progress) -> None:
                     if written > entry.file_size:
                         raise CorruptFileError("the ZIP archive holds more than it declares")
                     os.write(out, chunk)
-                    progress((done + written) * 100 // max(total, 1), 100, "unpacking")
-            done += written
+                    progress((unpacked_bytes + written) * 100 // max(total, 1), 100, "unpacking")
+            unpacked_bytes += written
 
 
 def pack(members: Iterable[tuple[str, Path]]) -> Iterator[bytes]:
@@ -208,12 +208,12 @@ def _check_names(files: list[zipfile.ZipInfo]) -> None:
     """Reject names that occur twice, ignoring case, or as a file and a folder."""
     names = [tuple(part.casefold() for part in _parts(entry.filename)) for entry in files]
     folders = {name[:depth] for name in names for depth in range(1, len(name))}
-    taken: set[tuple[str, ...]] = set()
+    used_names: set[tuple[str, ...]] = set()
     for name in names:
-        if name in taken or name in folders:
-            shown = _shown("/".join(name))
-            raise UnsupportedFormatError(f"the ZIP archive holds the same name twice: {shown}")
-        taken.add(name)
+        if name in used_names or name in folders:
+            text = _shown("/".join(name))
+            raise UnsupportedFormatError(f"the ZIP archive holds the same name twice: {text}")
+        used_names.add(name)
 
 
 def _parts(name: str) -> tuple[str, ...]:

@@ -104,9 +104,9 @@ def _files_of_index(main: Path) -> list[Path]:
     ]
 
 
-def _set_of_index(main: Path, others: list[Path]) -> FoundSet:
+def _set_of_index(main: Path, members: list[Path]) -> FoundSet:
     try:
         missing = missing_from(main)
     except CorruptFileError:
         missing = []
-    return FoundSet(main, (*others, main), incomplete(main, missing) if missing else "")
+    return FoundSet(main, (*members, main), incomplete(main, missing) if missing else "")

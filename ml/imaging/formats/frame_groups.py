@@ -134,12 +134,12 @@ def read_rest(file: BinaryIO, *, is_implicit: bool, encoding: str | list[str]) -
     from pydicom.filereader import read_dataset
 
     with _bounded(file) as bounded:
-        rest = read_dataset(
+        dataset = read_dataset(
             bounded, is_implicit, True, stop_when=_is_pixels, parent_encoding=encoding
         )
-    if any(tag <= PER_FRAME for tag in rest.keys()):  # noqa: SIM118 - values stay as stored
+    if any(tag <= PER_FRAME for tag in dataset.keys()):  # noqa: SIM118 - values stay as stored
         raise CorruptFileError("the DICOM object's attributes are out of order")
-    return rest
+    return dataset
 
 
 def copy_bytes(file: BinaryIO, out: BinaryIO, size: int) -> None:

@@ -214,13 +214,13 @@ def _channels(omero: JsonObject, axes: str, array: ZarrArray) -> tuple[NgffChann
     full = float(2 ** (8 * array.dtype.itemsize) - 1)
     stated = omero.get("channels") or []
     if stated and len(stated) == count <= _MAX_CHANNELS:
-        shown = [
+        channels = [
             NgffChannel(number, _color(channel), *_window(channel, full))
             for number, channel in enumerate(stated)
             if channel.get("active", True)
         ]
-        if shown:
-            return tuple(shown)
+        if channels:
+            return tuple(channels)
     if count == len(_RGB) and array.dtype.itemsize == 1:
         return tuple(NgffChannel(number, color, 0.0, full) for number, color in enumerate(_RGB))
     return (NgffChannel(0, (255, 255, 255), 0.0, full),)

@@ -58,8 +58,8 @@ def require_readable(directory: TiffDirectory, *, by_openslide: bool) -> None:
     Raises:
         UnsupportedFormatError: names the compression, the colours or the samples.
     """
-    known = (*_BY_OPENSLIDE, *APERIO_JPEG2000) if by_openslide else _BY_LIBVIPS
-    if directory.compression not in known:
+    readable = (*_BY_OPENSLIDE, *APERIO_JPEG2000) if by_openslide else _BY_LIBVIPS
+    if directory.compression not in readable:
         raise UnsupportedFormatError(
             f"the TIFF file is compressed with {compression_name(directory.compression)}, which "
             "cannot be read; save it with JPEG, LZW, Deflate or no compression"

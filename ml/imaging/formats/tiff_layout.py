@@ -77,14 +77,14 @@ def layout_of(pages: Sequence[TiffDirectory]) -> TiffLayout:
         for directory in directories
         if directory.sub_ifd < 0 and directory is not base and _is_plane(directory, base, names)
     ]
-    shown = {image.offset for image in (*levels, *planes)}
+    picture_offsets = {image.offset for image in (*levels, *planes)}
     return TiffLayout(
         tuple(levels),
         tuple(planes),
         tuple(
             (directory, names[directory.offset])
             for directory in directories
-            if directory.offset not in shown
+            if directory.offset not in picture_offsets
         ),
         _ome_image(base, images),
     )

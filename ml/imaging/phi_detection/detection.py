@@ -94,19 +94,19 @@ def detect_in_video(
     frames_read = _frames(path, load_frame_table(frames), is_long=is_long)
     pictures = [frame for _, frame in frames_read]
     vocabulary = Vocabulary(search.known_words, search.ignored_words)
-    shown: list[tuple[PixelFinding, ImageU8]] = []
+    findings: list[tuple[PixelFinding, ImageU8]] = []
     if search.text:
         for line, kind, numbers in text_of_frames(pictures, vocabulary, progress):
             is_permanent = len(numbers) > len(frames_read) / 2
             at_s = None if is_permanent else frames_read[numbers[0]][0]
-            shown.append((_text_finding(line, kind, at_s), frames_read[numbers[0]][1]))
+            findings.append((_text_finding(line, kind, at_s), frames_read[numbers[0]][1]))
     if search.faces:
         for at_s, frame in frames_read:
-            shown += [(_face_finding(box, at_s), frame) for box in face_boxes(frame)]
+            findings += [(_face_finding(box, at_s), frame) for box in face_boxes(frame)]
         for number in outside_frames(pictures):
             at_s, frame = frames_read[number]
-            shown.append((PixelFinding("outside_body", *_FULL_FRAME, at_s=at_s), frame))
-    return _result(shown, Path(out_dir))
+            findings.append((PixelFinding("outside_body", *_FULL_FRAME, at_s=at_s), frame))
+    return _result(findings, Path(out_dir))
 
 
 def is_inspected_by_key_frames(frame_count: int, frame_pixels: int) -> bool:
@@ -135,11 +135,11 @@ def text_of_frames(
         for line, kind in zip(page, kinds, strict=True):
             if kind is None or (kind == "other" and line.score < MIN_OTHER_SCORE):
                 continue
-            for known, known_kind, numbers in places:
+            for known_place, known_kind, numbers in places:
                 if (
                     known_kind == kind
                     and frames[numbers[0]].shape == frames[number].shape
-                    and known.overlap(line) >= _MIN_OVERLAP
+                    and known_place.overlap(line) >= _MIN_OVERLAP
                     and number not in numbers
                 ):
                     numbers.append(number)
@@ -175,21 +175,21 @@ def _face_finding(box: FaceBox, at_s: float | None) -> PixelFinding:
     return PixelFinding("face", box.x, box.y, box.width, box.height, at_s=at_s)
 
 
-def _result(shown: Sequence[tuple[PixelFinding, ImageU8]], folder: Path) -> JsonObject:
-    shown = _interleaved_by_kind(shown)
-    if shown:
-        (folder / EVIDENCE_NAME).write_bytes(evidence(shown))
-    findings = tuple(finding for finding, _ in shown[:MAX_FINDINGS])
-    return asdict(PixelInspection(findings, EVIDENCE_NAME if shown else None))
+def _result(pairs: Sequence[tuple[PixelFinding, ImageU8]], folder: Path) -> JsonObject:
+    pairs = _interleaved_by_kind(pairs)
+    if pairs:
+        (folder / EVIDENCE_NAME).write_bytes(evidence(pairs))
+    findings = tuple(finding for finding, _ in pairs[:MAX_FINDINGS])
+    return asdict(PixelInspection(findings, EVIDENCE_NAME if pairs else None))
 
 
 def _interleaved_by_kind(
-    shown: Sequence[tuple[PixelFinding, ImageU8]],
+    pairs: Sequence[tuple[PixelFinding, ImageU8]],
 ) -> list[tuple[PixelFinding, ImageU8]]:
     """Findings ordered as the first of each kind, then the second, and so on."""
     counts: Counter[str] = Counter()
     ranked = []
-    for pair in shown:
+    for pair in pairs:
         kind = pair[0].kind
         ranked.append((counts[kind], _KINDS.index(kind), pair))
         counts[kind] += 1

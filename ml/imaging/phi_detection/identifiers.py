@@ -219,9 +219,9 @@ def _is_number(token: str, shapes: frozenset[str]) -> bool:
     return digits >= MIN_NUMBER_DIGITS and letters <= digits
 
 
-def _shapes(known: Iterable[str]) -> frozenset[str]:
+def _shapes(texts: Iterable[str]) -> frozenset[str]:
     """Shapes of known numbers that have four digits or more."""
-    tokens = [token for text in known for token in _TOKEN.findall(text)]
+    tokens = [token for text in texts for token in _TOKEN.findall(text)]
     return frozenset(_shape(word) for word in tokens if _digit_count(word) > MIN_WORD_LETTERS)
 
 
@@ -237,7 +237,8 @@ def _has_known_word(text: str, words: frozenset[str]) -> bool:
         if word in words:
             return True
         if len(word) >= _SIMILAR_LETTERS and any(
-            len(known) >= _SIMILAR_LETTERS and _is_similar(word, known) for known in words
+            len(known_word) >= _SIMILAR_LETTERS and _is_similar(word, known_word)
+            for known_word in words
         ):
             return True
     return False

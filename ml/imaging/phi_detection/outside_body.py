@@ -40,7 +40,7 @@ def red_share(rgb: ImageU8) -> float | None:
 def outside_frames(frames: Sequence[ImageU8]) -> list[int]:
     """Indices of the frames of a video that look as if taken outside the body."""
     shares = [red_share(frame) for frame in frames]
-    known = [share for share in shares if share is not None]
-    if len(known) < _MIN_FRAMES or float(np.median(known)) < INSIDE_SHARE:
+    measured = [share for share in shares if share is not None]
+    if len(measured) < _MIN_FRAMES or float(np.median(measured)) < INSIDE_SHARE:
         return []
     return [at for at, share in enumerate(shares) if share is not None and share < OUTSIDE_SHARE]

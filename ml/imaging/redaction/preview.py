@@ -72,11 +72,11 @@ def _further_images(path: Path) -> dict[str, ImageU8]:
     if slide_vendor(path) is None:
         return {}
     with openslide.OpenSlide(path) as slide:
-        shown, images = slide.associated_images, {}
+        associated, images = slide.associated_images, {}
         for name in ("label", "macro"):
             try:
-                if name in shown:
-                    images[name] = np.asarray(shown[name].convert("RGB"))
+                if name in associated:
+                    images[name] = np.asarray(associated[name].convert("RGB"))
             except openslide.OpenSlideError:
                 break  # damaged: OpenSlide refuses every later read; the scan is read apart
         return images
@@ -89,21 +89,21 @@ def _frame(path: Path, at: float) -> ImageU8:
         if first is None:
             raise CorruptFileError("no frame of the video can be decoded")
         geometry, _ = display_geometry(stream, first)
-        shown = first
+        last_decoded = first
         length_s = (container.duration or 0) / _US_PER_S
         start_s = (container.start_time or 0) / _US_PER_S
         target_s = start_s + length_s * min(max(at, 0.0), 1.0)
         if at <= 0 or not length_s:
-            return frame_rgb(shown, geometry)
+            return frame_rgb(last_decoded, geometry)
         try:
             container.seek(int(target_s * _US_PER_S), backward=True)
             for number, frame in enumerate(container.decode(stream)):
                 tag_colours(frame, stream.codec_context.codec.canonical_name)
-                shown = frame
+                last_decoded = frame
                 if number >= _MAX_DECODED or (frame.time is not None and frame.time >= target_s):
                     break
         except (MemoryError, OSError):
             raise
         except av.error.FFmpegError:
             pass  # what was decoded before the damage is shown
-        return frame_rgb(shown, geometry)
+        return frame_rgb(last_decoded, geometry)

@@ -95,8 +95,8 @@ def redact_slide(
     Returns, Raises:
         As ``redact_still``, and what ``open_slide`` raises.
     """
-    shown = config_from_dict(DisplayRange, display_range) if display_range else None
-    with open_slide(path, display_range=shown) as slide:
+    display = config_from_dict(DisplayRange, display_range) if display_range else None
+    with open_slide(path, display_range=display) as slide:
         size = (slide.info.width_px, slide.info.height_px)
         rows = _rows(slide, pixel_boxes(boxes_from_json(boxes), size))
         with image_of_rows(size, rows) as image:
@@ -126,7 +126,7 @@ def redact_video(
         ShapeError, LimitExceededError: As ``redact_still`` and ``transcode_h264``.
     """
     table = load_frame_table(frames)
-    made = transcode_h264(
+    transcoding = transcode_h264(
         path,
         Path(out_dir) / REDACTED_NAME,
         _named(progress),
@@ -134,9 +134,9 @@ def redact_video(
         boxes=boxes_from_json(boxes),
         crf=VIDEO_CRF,
     )
-    if made.frames != len(table):
+    if transcoding.frames != len(table):
         raise CorruptFileError(
-            f"the video has {len(table):,} frames, of which {made.frames:,} could be written"
+            f"the video has {len(table):,} frames, of which {transcoding.frames:,} could be written"
         )
     return {}
 

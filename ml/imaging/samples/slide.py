@@ -152,9 +152,9 @@ def _add(canvas: _Canvas, density: _Field, patch: _Patch) -> None:
 def _restain(density: _Field, haematoxylin: float, dab: float) -> _Field:
     stains = (_H_DAB / np.linalg.norm(_H_DAB, axis=1, keepdims=True)).astype(np.float32)
     amounts = np.clip(density @ np.linalg.pinv(stains), 0, None)
-    rest = (density - amounts @ stains) * np.float32(min(dab, haematoxylin))
+    residual = (density - amounts @ stains) * np.float32(min(dab, haematoxylin))
     scaled = amounts * np.array([haematoxylin, dab], np.float32)
-    return np.asarray(np.clip(scaled @ stains + rest, 0, None), np.float32)
+    return np.asarray(np.clip(scaled @ stains + residual, 0, None), np.float32)
 
 
 def _sections(u: _Field, v: _Field) -> _Field:

@@ -80,9 +80,9 @@ def make_sample_video(
             view = scope_view(retina, H, size_px)
             view = _motion_blurred(view, angle=float(n)) if blurred[n] else view
             bright = view.astype(np.float32) * _EXPOSURE
-            shown = light_view(bright, light, highlights.glare(n, size_px))
-            shown += rng.normal(0, _NOISE_SD, shown.shape).astype(np.float32)
-            rgb = np.clip(shown, 0, 255).astype(np.uint8)
+            picture = light_view(bright, light, highlights.glare(n, size_px))
+            picture += rng.normal(0, _NOISE_SD, picture.shape).astype(np.float32)
+            rgb = np.clip(picture, 0, 255).astype(np.uint8)
             frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
             frame.pts, frame.time_base = n, Fraction(1, FPS)
             target.mux(stream.encode(frame))

@@ -40,8 +40,8 @@ def write_ngff_pyramid(source: Path, target: Path, progress: Progress = no_progr
     """
     with open_zarr(source) as store:
         image = _with_windows(find_image(store))
-        with image_of_rows(image.size_px, _rows(image)) as shown:
-            return write_pyramid(_scaled(shown, image), target, progress=progress)
+        with image_of_rows(image.size_px, _rows(image)) as picture:
+            return write_pyramid(_scaled(picture, image), target, progress=progress)
 
 
 def ngff_levels(store: ZarrStore, image: NgffImage) -> tuple[str, ...]:
@@ -113,11 +113,11 @@ def _boxes(
     return read
 
 
-def _scaled(shown: Any, image: NgffImage) -> Any:
+def _scaled(picture: Any, image: NgffImage) -> Any:
     mpp_x, mpp_y = plausible_mpp(image.mpp_x, image.mpp_y)
     if mpp_x is None or mpp_y is None:
-        return shown
-    return shown.copy(xres=UM_PER_MM / mpp_x, yres=UM_PER_MM / mpp_y)
+        return picture
+    return picture.copy(xres=UM_PER_MM / mpp_x, yres=UM_PER_MM / mpp_y)
 
 
 def _rows(image: NgffImage) -> Iterator[ImageU8]:

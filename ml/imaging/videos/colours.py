@@ -73,17 +73,16 @@ def are_shown_alike(context: VideoCodecContext, *, is_taller: bool) -> bool:
         is_taller: square pixels need more lines than the file has; Chromium counts those lines.
     """
     codec = context.codec.canonical_name
-    matrix, others = context.colorspace, (context.color_primaries, context.color_trc)
-    if others == (UNSPECIFIED, UNSPECIFIED):
+    matrix, primaries, transfer = context.colorspace, context.color_primaries, context.color_trc
+    if (primaries, transfer) == (UNSPECIFIED, UNSPECIFIED):
         if codec == "vp9":  # it has a matrix of its own; Chromium ignores the range
             is_full = context.color_range == ColorRange.JPEG
             return matrix in (UNSPECIFIED, BT709, BT470BG, BT601) and not is_full
         if codec == "vp8":  # BT.601 by its definition; Chromium goes by the lines
             return context.height < _HD_LINES and not is_taller
         return matrix == UNSPECIFIED and not is_taller
-    is_srgb = others[0] in (BT709, BT601, _SMPTE240M) and others[1] in (
-        *(BT709, BT601, _SRGB, _BT2020_10_BIT),
-    )
+    has_srgb_primaries = primaries in (BT709, BT601, _SMPTE240M)
+    is_srgb = has_srgb_primaries and transfer in (BT709, BT601, _SRGB, _BT2020_10_BIT)
     return matrix in (BT709, BT470BG, BT601) and is_srgb
 
 

@@ -127,7 +127,7 @@ class FrameReader:
 
 
 def _with_first(
-    first: tuple[int, VideoFrame], others: Iterator[tuple[int, VideoFrame]]
+    first: tuple[int, VideoFrame], later: Iterator[tuple[int, VideoFrame]]
 ) -> Iterator[tuple[int, VideoFrame]]:
     yield first
-    yield from others
+    yield from later

@@ -206,8 +206,8 @@ def _decoded_table(
 
 def _in_order(stamps: list[int | None]) -> list[int | None]:
     """Use times of decoding as times of presentation, in ascending order."""
-    known = sorted(stamp for stamp in stamps if stamp is not None)
-    return [*known] if len(known) == len(stamps) else [None] * len(stamps)
+    present = sorted(stamp for stamp in stamps if stamp is not None)
+    return [*present] if len(present) == len(stamps) else [None] * len(stamps)
 
 
 def _warnings(

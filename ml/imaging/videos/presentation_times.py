@@ -33,8 +33,8 @@ class ClockRules:
 
 def usual_step(stamps: Sequence[int | None]) -> int:
     """Median distance of ascending neighbours, 1 where there are none."""
-    known = np.array([stamp for stamp in stamps if stamp is not None], np.int64)
-    steps = np.diff(known)
+    present = np.array([stamp for stamp in stamps if stamp is not None], np.int64)
+    steps = np.diff(present)
     steps = steps[steps > 0]
     return max(1, round(float(np.median(steps)))) if len(steps) else 1
 
@@ -82,14 +82,14 @@ def _unwrapped(stamp: int, last: int, wrap: int) -> int:
 def _filled(times: list[int | None], step: int) -> ArrayI64:
     """Times for frames that have none: between their neighbours, or in steps at either end."""
     count = len(times)
-    known = [at for at, time in enumerate(times) if time is not None]
-    if not known:
+    timed = [at for at, time in enumerate(times) if time is not None]
+    if not timed:
         return np.arange(count, dtype=np.int64) * step
     filled = np.array([0 if time is None else time for time in times], np.int64)
-    first, last = known[0], known[-1]
+    first, last = timed[0], timed[-1]
     filled[:first] = filled[first] - step * np.arange(first, 0, -1)
     filled[last + 1 :] = filled[last] + step * np.arange(1, count - last)
-    for before, after in pairwise(known):
+    for before, after in pairwise(timed):
         if after - before > 1:
             share = np.arange(1, after - before) / (after - before)
             filled[before + 1 : after] = filled[before] + (

@@ -101,12 +101,14 @@ def write_clip(
     if not 0 <= first <= last < len(table):
         raise ValueError(f"frames {first} to {last}: the video has {len(table)}")
     with replacing(Path(out_path)) as temporary, _refused_by_encoder():
-        made = _transcode(path, temporary, table, progress, crf=crf, span=range(first, last + 1))
-        if made.frames != last - first + 1:
+        transcoding = _transcode(
+            path, temporary, table, progress, crf=crf, span=range(first, last + 1)
+        )
+        if transcoding.frames != last - first + 1:
             raise CorruptFileError(
-                f"{made.frames} of the {last - first + 1} frames of the clip can be decoded"
+                f"{transcoding.frames} of the {last - first + 1} frames of the clip can be decoded"
             )
-    return made
+    return transcoding
 
 
 @contextmanager
@@ -149,11 +151,11 @@ def _transcode(
                     if span is not None:
                         target.metadata["comment"] = _origin(index, pts * base)
                     out = _add_stream(target, stream, _even_size(geometry), base, crf)
-                shown = _prepared(frame, geometry)
+                picture = _prepared(frame, geometry)
                 if boxes:
-                    shown = _blackened(shown, boxes)
-                shown.pts, shown.time_base = pts - offset, base
-                target.mux(out.encode(shown))
+                    picture = _blackened(picture, boxes)
+                picture.pts, picture.time_base = pts - offset, base
+                target.mux(out.encode(picture))
                 count += 1
                 progress(count, len(table if span is None else span), "transcoding")
             if out is None:

@@ -125,8 +125,8 @@ def pairs_within(
     return across.pairs(), within.pairs()
 
 
-def _nearest(rows: ArrayF32, others: ArrayF32, k: int, offset: int) -> tuple[ArrayF32, ArrayI64]:
-    squared, at = faiss.knn(rows, others, min(k, len(others)))
+def _nearest(rows: ArrayF32, targets: ArrayF32, k: int, offset: int) -> tuple[ArrayF32, ArrayI64]:
+    squared, at = faiss.knn(rows, targets, min(k, len(targets)))
     return squared.clip(0), at + offset
 
 

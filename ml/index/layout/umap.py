@@ -108,11 +108,14 @@ def _start(reduced: ArrayF32) -> ArrayF64:
 def _edges(rows: ArrayF32, k: int) -> tuple[ArrayI64, ArrayI64, ArrayF64]:
     """Edges of the fuzzy graph, each once: two rows and a weight in 0 to 1."""
     squared, at = faiss.knn(rows, rows, k + 1)
-    others = (
+    is_neighbour = (
         at != np.arange(len(rows))[:, None]
     )  # with equal rows, the row itself may not come first
-    others[others.all(axis=1), -1] = False
-    at, distance = at[others].reshape(-1, k), np.sqrt(squared[others].reshape(-1, k).clip(0))
+    is_neighbour[is_neighbour.all(axis=1), -1] = False
+    at, distance = (
+        at[is_neighbour].reshape(-1, k),
+        np.sqrt(squared[is_neighbour].reshape(-1, k).clip(0)),
+    )
     weight = _smooth_weights(distance.astype(np.float64))
     source = np.repeat(np.arange(len(rows)), k)
     target = at.ravel().astype(np.int64)
@@ -187,10 +190,10 @@ def _place_others(
     """Place the other points at the weighted mean of their nearest points in the layout."""
     xy_all = np.empty((len(reduced), 2))
     xy_all[sample_rows] = xy
-    others = np.setdiff1d(np.arange(len(reduced)), sample_rows, assume_unique=True)
-    for start in range(0, len(others), _BLOCK_ROWS):
-        progress(70 + 30 * start // len(others), 100, "placing the others")
-        block = others[start : start + _BLOCK_ROWS]
+    rows_left = np.setdiff1d(np.arange(len(reduced)), sample_rows, assume_unique=True)
+    for start in range(0, len(rows_left), _BLOCK_ROWS):
+        progress(70 + 30 * start // len(rows_left), 100, "placing the others")
+        block = rows_left[start : start + _BLOCK_ROWS]
         squared, at = faiss.knn(np.ascontiguousarray(reduced[block]), sample, _PLACE_BY)
         weight = 1 / np.sqrt(squared.clip(0) + 1e-12)
         weight /= weight.sum(axis=1, keepdims=True)

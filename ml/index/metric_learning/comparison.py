@@ -155,8 +155,8 @@ def _score_queries(dataset: RegionDataset, is_test: ArrayBool, vectors: ArrayF32
 def _scores(dataset: RegionDataset, row: int, ranked: ArrayI64) -> dict[str, float]:
     """Scores of one query by its label; empty without a label or if no other patient has it."""
     label = dataset.labels[row]
-    others = (dataset.labels == label) & (dataset.patients != dataset.patients[row])
-    reachable = min(int(others.sum()), K)
+    relevant = (dataset.labels == label) & (dataset.patients != dataset.patients[row])
+    reachable = min(int(relevant.sum()), K)
     if not label or not reachable:
         return {}
     right = dataset.labels[ranked] == label
@@ -169,18 +169,18 @@ def _scores(dataset: RegionDataset, row: int, ranked: ArrayI64) -> dict[str, flo
 
 
 def _measure(name: str, old: ArrayF64, new: ArrayF64, patients: np.ndarray) -> FigureChange | None:
-    known = np.isfinite(old) & np.isfinite(new)
-    if not known.any():
+    is_measured = np.isfinite(old) & np.isfinite(new)
+    if not is_measured.any():
         return None
-    _, index = np.unique(patients[known], return_inverse=True)
+    _, index = np.unique(patients[is_measured], return_inverse=True)
     counts = np.bincount(index)
-    before, after = (np.bincount(index, values[known]) / counts for values in (old, new))
+    before, after = (np.bincount(index, values[is_measured]) / counts for values in (old, new))
     gain = after - before
     samples = np.random.default_rng(0).integers(0, len(gain), (RESAMPLES, len(gain)))
     low, high = np.percentile(gain[samples].mean(axis=1), LEVEL)
     return FigureChange(
         name,
-        regions=int(known.sum()),
+        regions=int(is_measured.sum()),
         patients=len(gain),
         old=float(before.mean()),
         new=float(after.mean()),
@@ -219,8 +219,8 @@ def _examples(
     dataset: RegionDataset, old: _QueryScores, new: _QueryScores, gain: ArrayF64
 ) -> tuple[Example, ...]:
     """The largest gains, the largest losses and the middle, each patient at most once."""
-    known = np.flatnonzero(np.isfinite(gain))
-    order = known[np.argsort(-gain[known], kind="stable")]
+    measured_rows = np.flatnonzero(np.isfinite(gain))
+    order = measured_rows[np.argsort(-gain[measured_rows], kind="stable")]
     middle = order[np.argsort(np.abs(np.arange(len(order)) - len(order) / 2), kind="stable")]
     chosen: list[int] = []
     used_patients: set[str] = set()

@@ -212,8 +212,8 @@ def _precisions(
     for fold in range(int(folds.max()) + 1):
         report(fold)
         is_query = folds == fold
-        rest = data.subset(~is_query)
-        for number, matrix in enumerate(learn(rest)):
+        training = data.subset(~is_query)
+        for number, matrix in enumerate(learn(training)):
             if len(out) <= number:
                 out.append(np.full(len(data.labels), np.nan))
             if not by_labels:
@@ -221,15 +221,15 @@ def _precisions(
                     is_query
                 ]
                 continue
-            distance = squared_distances(data.vectors[is_query] @ matrix, rest.vectors @ matrix)
+            distance = squared_distances(data.vectors[is_query] @ matrix, training.vectors @ matrix)
             out[number][is_query] = _precision(
-                distance, data.labels[is_query], rest.labels, config.k
+                distance, data.labels[is_query], training.labels, config.k
             )
     return np.array(out)
 
 
-def _precision(distance: ArrayF64, query: Strings, known: Strings, k: int) -> ArrayF64:
-    is_right = (query[:, None] == known[None]) & (query != "")[:, None]
+def _precision(distance: ArrayF64, query: Strings, labels: Strings, k: int) -> ArrayF64:
+    is_right = (query[:, None] == labels[None]) & (query != "")[:, None]
     possible = np.minimum(is_right.sum(axis=1), k)
     order = np.argsort(distance, axis=1, kind="stable")[:, :k]
     hits = np.take_along_axis(is_right, order, axis=1).sum(axis=1)

@@ -26,9 +26,9 @@ def nearest_elsewhere(vectors: ArrayF32, elsewhere: ArrayBool) -> ArrayF64:
         (Q,) Euclidean distances; infinite if no piece is elsewhere.
     """
     distances = np.full(len(elsewhere), np.inf)
-    for at, others in enumerate(elsewhere):
-        if others.any():
-            distances[at] = exact_distances(vectors[at], vectors[others]).min()
+    for at, is_other in enumerate(elsewhere):
+        if is_other.any():
+            distances[at] = exact_distances(vectors[at], vectors[is_other]).min()
     return distances
 
 
@@ -45,8 +45,8 @@ def conformal_bound(nearest: ArrayF64, *, false_share: float = FALSE_SHARE) -> f
     Source: V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random World" (2005),
         conformal prediction, ch. 2; the score is the distance to the nearest neighbour.
     """
-    known = np.sort(nearest[np.isfinite(nearest)])
-    if len(known) < MIN_SAMPLES:
+    distances = np.sort(nearest[np.isfinite(nearest)])
+    if len(distances) < MIN_SAMPLES:
         return None
-    rank = math.ceil((len(known) + 1) * (1 - false_share))
-    return float(known[min(rank, len(known)) - 1])
+    rank = math.ceil((len(distances) + 1) * (1 - false_share))
+    return float(distances[min(rank, len(distances)) - 1])

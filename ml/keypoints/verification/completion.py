@@ -140,11 +140,11 @@ def complete_matches(pair: SmoothPair, xy_a: ArrayF32, model: TwoViewModel) -> M
     return Matches(xy_a[keep], xy_b[keep], score.astype(np.float32))
 
 
-def far_from(xy: ArrayF32, others: ArrayF32, *, distance_px: float) -> ArrayBool:
+def far_from(xy: ArrayF32, other_xy: ArrayF32, *, distance_px: float) -> ArrayBool:
     """Mask (N,) bool of points at least ``distance_px`` from all others."""
-    if not len(others) or not len(xy):
+    if not len(other_xy) or not len(xy):
         return np.ones(len(xy), np.bool_)
-    nearest, _ = cKDTree(others).query(xy)
+    nearest, _ = cKDTree(other_xy).query(xy)
     return np.asarray(nearest >= distance_px, np.bool_)
 
 

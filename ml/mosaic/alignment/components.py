@@ -73,8 +73,8 @@ def align_components(
     links = (*registration.links, *loops)
     connected = connected_components(links, registration.keys)
     aligned = []
-    for done, members in enumerate(connected):
-        progress(done, len(connected), "align")
+    for number, members in enumerate(connected):
+        progress(number, len(connected), "align")
         inside = tuple(link for link in links if link.a in members and link.b in members)
         if inside:
             aligned.append(

@@ -42,7 +42,7 @@ def loops_by_appearance(
 def loops_by_overlap(
     store: LoopKeyframeStore,
     placed: dict[int, ArrayF64],
-    known: set[tuple[int, int]],
+    checked_pairs: set[tuple[int, int]],
     *,
     mask: ArrayBool,
     model: str,
@@ -55,9 +55,9 @@ def loops_by_overlap(
     """
     overlapping = _overlapping_pairs(store.positions, placed, mask, config.revisit_links)
     loops, unconfirmed = [], []
-    new = [pair for pair in overlapping if pair not in known]
-    for done, (later, earlier) in enumerate(new):
-        progress(done, len(overlapping), LOOP_PHASE)
+    new = [pair for pair in overlapping if pair not in checked_pairs]
+    for number, (later, earlier) in enumerate(new):
+        progress(number, len(overlapping), LOOP_PHASE)
         start = np.asarray(np.linalg.solve(placed[earlier], placed[later]), np.float64)
         link = revisit_link(store.load(later).view, store.load(earlier).view, start, model=model)
         if link is None:
@@ -81,8 +81,8 @@ def verify_loops(
     """Link the pairs whose key points agree on a plausible motion, refined by grey values."""
     descriptor, composed = load_descriptor(config.descriptor), composed_model(model)
     loops = []
-    for done, (later, earlier) in enumerate(sorted(pairs)):
-        progress(done, len(pairs), LOOP_PHASE)
+    for number, (later, earlier) in enumerate(sorted(pairs)):
+        progress(number, len(pairs), LOOP_PHASE)
         a, b = store.load(later), store.load(earlier)
         link = link_features(a, b, descriptor=descriptor, model=composed, config=config)
         if link is None:
@@ -103,18 +103,20 @@ def _overlapping_pairs(
     within half the view's shorter side, evenly from the earliest to the latest: the earliest
     have the most drift.
     """
-    known = [position for position in positions if position in placed]
-    if len(known) <= MIN_LOOP_DISTANCE or count < 1:
+    placed_positions = [position for position in positions if position in placed]
+    if len(placed_positions) <= MIN_LOOP_DISTANCE or count < 1:
         return []
     rows, columns = np.nonzero(mask)
     middle = np.array([[columns.mean(), rows.mean()]])
     reach = 0.5 * min(np.ptp(rows), np.ptp(columns))
-    centre = np.concatenate([transform_points(placed[position], middle) for position in known])
+    centre = np.concatenate(
+        [transform_points(placed[position], middle) for position in placed_positions]
+    )
     pairs = []
-    for i in range(MIN_LOOP_DISTANCE, len(known)):
+    for i in range(MIN_LOOP_DISTANCE, len(placed_positions)):
         distance = np.hypot(*(centre[: i - MIN_LOOP_DISTANCE + 1] - centre[i]).T)
         near = np.flatnonzero(distance < reach)
         if len(near):
             chosen = near[np.unique(np.linspace(0, len(near) - 1, count).astype(int))]
-            pairs += [(known[i], known[int(j)]) for j in chosen]
+            pairs += [(placed_positions[i], placed_positions[int(j)]) for j in chosen]
     return pairs

@@ -185,12 +185,12 @@ def _shading(greys: list[ImageU8], inside: ArrayBool) -> ArrayF32:
             for i in range(20)
         ]
     )
-    known = np.isfinite(middle) & (middle > 4)
+    is_measured = np.isfinite(middle) & (middle > 4)
     at = (np.arange(20) + 0.5) / 20
-    if known.sum() < 8:
+    if is_measured.sum() < 8:
         return flat
     basis = np.stack([np.ones(20), at**2, at**4], axis=1)
-    terms = np.linalg.lstsq(basis[known], middle[known], rcond=None)[0]
+    terms = np.linalg.lstsq(basis[is_measured], middle[is_measured], rcond=None)[0]
     fitted = terms[0] + terms[1] * radius**2 + terms[2] * radius**4
     share = fitted / max(float(fitted[inside].mean()), 1.0)
     return np.asarray(np.clip(share, *SHADING_RANGE), np.float32)

@@ -108,17 +108,17 @@ def measure_frames(
     *,
     config: MosaicConfig,
     progress: Progress,
-    known: FrameMeasures | None = None,
+    earlier: FrameMeasures | None = None,
 ) -> FrameMeasures:
     """Decode the frames once and measure each.
 
     Args:
-        known: of an earlier, shorter state of the source; its frames are not measured again. Where
-            the source does not begin with them (the first and the last are compared), all are.
+        earlier: Measures of an earlier, shorter state of the source, which are not taken again. If
+            the source does not begin with these frames (the first and last are compared), all are.
     Raises:
         MosaicError: no frame at all could be read.
     """
-    measuring = _Measuring(known if _is_continuation(source, known) else None, config)
+    measuring = _Measuring(earlier if _is_continuation(source, earlier) else None, config)
     for frame in source.frames(len(measuring)):
         progress(len(measuring), source.count, "survey")
         measuring.add(frame)
@@ -178,13 +178,13 @@ def _view_zoom(fixed: FixedPattern, config: MosaicConfig) -> float:
 class _Measuring:
     """Measurements so far, growing."""
 
-    def __init__(self, known: FrameMeasures | None, config: MosaicConfig) -> None:
-        self._known, self._config = known, config
+    def __init__(self, earlier: FrameMeasures | None, config: MosaicConfig) -> None:
+        self._known, self._config = earlier, config
         self._frames: list[tuple[int, int, float, str]] = []
         self._values: list[list[float]] = []
-        self._unfit = dict(known.unfit) if known else {}
-        self.size_px = known.size_px if known else None
-        sample = known.pattern_frames if known else PatternFrames()
+        self._unfit = dict(earlier.unfit) if earlier else {}
+        self.size_px = earlier.size_px if earlier else None
+        sample = earlier.pattern_frames if earlier else PatternFrames()
         self._sampler = PatternSampler(
             sample, count=config.sample_frames, max_moved=config.fixed_pattern_frames
         )
@@ -223,30 +223,30 @@ class _Measuring:
         return new if self._known is None else _joined(self._known, new)
 
 
-def _joined(known: FrameMeasures, new: FrameMeasures) -> FrameMeasures:
+def _joined(earlier: FrameMeasures, new: FrameMeasures) -> FrameMeasures:
     return replace(
         new,
-        index=np.concatenate([known.index, new.index]),
-        pts=np.concatenate([known.pts, new.pts]),
-        time_s=np.concatenate([known.time_s, new.time_s]),
-        values=np.concatenate([known.values, new.values]),
-        names=known.names + new.names,
+        index=np.concatenate([earlier.index, new.index]),
+        pts=np.concatenate([earlier.pts, new.pts]),
+        time_s=np.concatenate([earlier.time_s, new.time_s]),
+        values=np.concatenate([earlier.values, new.values]),
+        names=earlier.names + new.names,
     )
 
 
-def _is_continuation(source: FrameSource, known: FrameMeasures | None) -> bool:
+def _is_continuation(source: FrameSource, earlier: FrameMeasures | None) -> bool:
     """Return whether a source begins with the known frames, by the first and the last of them."""
-    if known is None or not 0 < len(known) <= source.count:
+    if earlier is None or not 0 < len(earlier) <= source.count:
         return False
-    for position in {0, len(known) - 1}:
+    for position in {0, len(earlier) - 1}:
         frame = next(iter(source.frames(position)), None)
-        if frame is None or frame.pts != known.pts[position]:
+        if frame is None or frame.pts != earlier.pts[position]:
             return False
-        if frame.name != known.names[position]:
+        if frame.name != earlier.names[position]:
             return False
-        is_fit = position not in known.unfit and frame.rgb is not None
+        is_fit = position not in earlier.unfit and frame.rgb is not None
         measure = measure_frame(frame.rgb) if is_fit and frame.rgb is not None else FrameMeasure()
-        if _row(measure) != known.values[position].tolist():
+        if _row(measure) != earlier.values[position].tolist():
             return False
     return True
 

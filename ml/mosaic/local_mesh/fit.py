@@ -80,8 +80,8 @@ def fit_locally(
     meshes = np.zeros((len(keys), NODES, NODES, 2))
     with tempfile.TemporaryDirectory(dir=work_dir) as folder:
         views = KeyframeViews.read(source, survey, keys, Path(folder))
-        for done, level in enumerate(ROUNDS):
-            progress(done, len(ROUNDS), "align")
+        for number, level in enumerate(ROUNDS):
+            progress(number, len(ROUNDS), "align")
             plane = _Plane.of(aligned, keys, survey, level, views.shapes[level])
             before, meshes = meshes, _round(plane, views, pairs, meshes)
             if level == ROUNDS[-1] and _rms(meshes - before) < SETTLED_PX:

@@ -63,11 +63,11 @@ def blend_frames(
     sample = _sample_frames(source, survey, canvas, gains, brightening, progress=progress)
     common = find_common_hue(sample, feather, canvas)
     usual = float(np.median([c.sharpness for c in survey.checks if not c.reason]))
-    done = 0
+    frame_count = 0
     with tempfile.TemporaryDirectory(dir=work_dir) as folder:
         painter = _Painter(Path(folder), feather, common)
         for position, rgb in key_pixels(source, survey, canvas):
-            progress(done, len(canvas.transforms), "blend")
+            progress(frame_count, len(canvas.transforms), "blend")
             sharp = float(np.clip(survey.checks[position].sharpness / max(usual, 1e-9), 0.3, 2.0))
             matrix = canvas.transforms[position]
             box = _box(feather, matrix, canvas)
@@ -78,7 +78,7 @@ def blend_frames(
                     maps = mesh_maps(mesh, (rgb.shape[1], rgb.shape[0]))
                     lit, trusted = _straighten(lit, maps), _straighten_trust(trusted, feather, maps)
                 painter.add(lit, trusted, matrix, box, gains[position], sharp)
-            done += 1
+            frame_count += 1
         painter.write(out)
 
 

@@ -51,5 +51,5 @@ def _part(name: str, trained_encoders: Mapping[str, PatchEncoder | None]) -> Pat
     if name.startswith((HF_PREFIX, TIMM_PREFIX)):
         return load_hub_encoder(name)
     published = [f"{prefix}<name>" for prefix in (FOUNDATION_PREFIX, HF_PREFIX, TIMM_PREFIX)]
-    known = [*trained_encoders, ClassicalEncoder.name, *published]
-    raise UnknownNameError("patch encoder", name, known)
+    choices = [*trained_encoders, ClassicalEncoder.name, *published]
+    raise UnknownNameError("patch encoder", name, choices)

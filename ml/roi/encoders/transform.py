@@ -34,8 +34,8 @@ class ImageTransform:
     def __post_init__(self) -> None:
         """Check the values."""
         if self.interpolation not in _FILTERS:
-            known = ", ".join(_FILTERS)
-            raise BadInputError(f"interpolation: expected {known}, got {self.interpolation!r}")
+            choices = ", ".join(_FILTERS)
+            raise BadInputError(f"interpolation: expected {choices}, got {self.interpolation!r}")
         if not 0 < self.crop_px <= self.resize_px:
             raise BadInputError(
                 f"crop: expected 1 to {self.resize_px} px (the resized side), got {self.crop_px}"

@@ -59,9 +59,9 @@ def tissue_fields(
         count: Largest number of fields.
     """
     info = slide.info
-    known = mpp if mpp is not None else isotropic_mpp(info.mpp_x, info.mpp_y)
+    slide_mpp = mpp if mpp is not None else isotropic_mpp(info.mpp_x, info.mpp_y)
     downsample = downsample_for(
-        mpp=known,
+        mpp=slide_mpp,
         target_mpp=field_mpp,
         patch_px=224,
         width_px=info.width_px,
@@ -80,7 +80,7 @@ def tissue_fields(
         (size_l0[0], size_l0[1]),
         (out_px[0], out_px[1]),
         white,
-        known * downsample if known is not None else field_mpp,
+        slide_mpp * downsample if slide_mpp is not None else field_mpp,
     )
 
 

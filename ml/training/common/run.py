@@ -157,11 +157,11 @@ class TrainingRun(Generic[C]):
         while len(self.losses) < steps:
             loss = step_that_fits(learner, len(self.losses), self.history)
             self.losses.append(peers().mean(loss))
-            done = len(self.losses)
-            if done % checkpoint_every == 0 or done == steps:
+            step = len(self.losses)
+            if step % checkpoint_every == 0 or step == steps:
                 self._save(learner)
-            self.progress(done, steps, phase_text(self.history))
-            if done < steps and peers().first_decides(value=self._time_is_over()):
+            self.progress(step, steps, phase_text(self.history))
+            if step < steps and peers().first_decides(value=self._time_is_over()):
                 self._save(learner)
                 self.stopped_early = True
                 break

@@ -34,6 +34,6 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = rate
 
 
-def half_cosine(done: float, of: float = 1.0) -> float:
-    """Half a cosine, from 1 at ``done`` = 0 to 0 at ``done`` = ``of``."""
-    return 0.5 * (1 + math.cos(math.pi * done / of))
+def half_cosine(step: float, last: float = 1.0) -> float:
+    """Half a cosine, from 1 at ``step`` = 0 to 0 at ``step`` = ``last``."""
+    return 0.5 * (1 + math.cos(math.pi * step / last))

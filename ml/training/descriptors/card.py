@@ -73,14 +73,14 @@ def training_text(
 
 def _length(summary: DescriptorSummary, history: Mapping[str, Sequence[float]]) -> str:
     """Number of steps or epochs; of an incomplete run also that of triplets."""
-    taken = len(history["loss"])
+    step_count = len(history["loss"])
     if "easy" not in history:
-        return f"{taken} steps"
+        return f"{step_count} steps"
     config = summary["train_config"]
-    if taken >= config["epochs"]:
-        return f"{taken} epochs"
-    trained, planned = (count * config["triplets"] for count in (taken, config["epochs"]))
-    return f"{taken} of {config['epochs']} epochs, {trained:,} of {planned:,} triplets"
+    if step_count >= config["epochs"]:
+        return f"{step_count} epochs"
+    trained, planned = (count * config["triplets"] for count in (step_count, config["epochs"]))
+    return f"{step_count} of {config['epochs']} epochs, {trained:,} of {planned:,} triplets"
 
 
 def _over(values: Sequence[float]) -> str:

@@ -204,8 +204,8 @@ def neighbour_batches(
         return np.asarray(near, np.int64)
     order = rng.random((len(xy), len(xy)))
     np.put_along_axis(order, near, np.inf, axis=1)
-    others = np.argpartition(order, drawn - 1, axis=1)[:, :drawn]
-    return np.concatenate([near, others], axis=1).astype(np.int64)
+    distant = np.argpartition(order, drawn - 1, axis=1)[:, :drawn]
+    return np.concatenate([near, distant], axis=1).astype(np.int64)
 
 
 def load_start(network: KeypointCnn, graph: KeypointGnn | None, path: Path) -> None:

@@ -88,12 +88,12 @@ def read_stills(
     if not paths:
         raise BadInputError(f"{config.folder}: expected a folder of images, found none")
     split: tuple[list[KeypointStill], list[KeypointStill]] = ([], [])
-    for done, path in enumerate(paths, 1):
-        long_side = config.long_sides_px[done % len(config.long_sides_px)]
+    for number, path in enumerate(paths, 1):
+        long_side = config.long_sides_px[number % len(config.long_sides_px)]
         still = make_still(path.name, read_still(path), long_side_px=long_side, config=config)
         if still is not None:
             split[int(path.name.startswith(config.held_out))].append(still)
-        progress(done, len(paths), "reading stills")
+        progress(number, len(paths), "reading stills")
     if not split[0]:
         raise BadInputError(f"{config.folder}: no still with enough key points to train on")
     return split

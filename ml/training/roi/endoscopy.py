@@ -184,10 +184,10 @@ def _described_regions(
     )
     views = drawn_views(encoder, config, data, run.progress)
     descriptors: list[Tensor] = []
-    for done, view in enumerate(views, 1):
+    for number, view in enumerate(views, 1):
         with suppress(EmptyRegionError):
             descriptors.append(torch.from_numpy(encoder.describe(view)[1]))
-        run.progress(done, len(views), "describing")
+        run.progress(number, len(views), "describing")
     return descriptors
 
 

@@ -38,8 +38,8 @@ def nt_xent(
     logits = unit @ unit.T / temperature
     logits.fill_diagonal_(float("-inf"))
     if negatives is not None:
-        others = unit @ functional.normalize(negatives, dim=1).T / temperature
-        logits = torch.cat([logits, others], dim=1)
+        negative_logits = unit @ functional.normalize(negatives, dim=1).T / temperature
+        logits = torch.cat([logits, negative_logits], dim=1)
     partner = torch.arange(2 * count, device=unit.device).roll(count)
     return functional.cross_entropy(logits, partner)
 
@@ -70,8 +70,8 @@ def label_contrast(
             actual=f"{tuple(labels.shape)}, {tuple(domains.shape)}",
         )
     unit = functional.normalize(projected.float(), dim=1)
-    known = labels >= 0
-    compared = known[:, None] & known & (domains[:, None] != domains)
+    is_labelled = labels >= 0
+    compared = is_labelled[:, None] & is_labelled & (domains[:, None] != domains)
     positive = (compared & (labels[:, None] == labels)).float()
     logits = (unit @ unit.T / temperature).masked_fill(~compared, _NEVER)
     log_share = logits - torch.logsumexp(logits, dim=1, keepdim=True)

@@ -56,13 +56,13 @@ def fit_textons(
     config, fit = config or TextonConfig(), fit or TextonFitConfig()
     chosen = balanced(tiles, each, seed=seed)
     sampled: list[ArrayF32] = []
-    for done, tile in enumerate(chosen, 1):
+    for number, tile in enumerate(chosen, 1):
         pixels = tile_pixels(tile)
         if tissue_share(pixels) >= MIN_TISSUE_SHARE:
-            rng = np.random.default_rng((seed, 6, done))
+            rng = np.random.default_rng((seed, 6, number))
             jets = contrast_jets(pixels, config)
             sampled.append(jets[rng.permutation(len(jets))[: fit.points]])
-        progress(done, len(chosen), "textons: measuring")
+        progress(number, len(chosen), "textons: measuring")
     if not sampled:
         raise BadInputError(
             f"textons: expected tissue to learn from, found none in {len(chosen)} tiles"

@@ -71,8 +71,10 @@ class TesseraLearner:
             raise BadInputError(f"too few key points on the stills for a batch of {config.batch}")
         self.network.train()
         losses = [
-            self._batch(parts, batch, (number + done / len(batches)) / config.rounds, len(batches))
-            for done, batch in enumerate(batches)
+            self._batch(
+                parts, batch, (number + position / len(batches)) / config.rounds, len(batches)
+            )
+            for position, batch in enumerate(batches)
         ]
         if self._held_out_batches:
             history.setdefault("held_out", []).append(self._held_out_loss())
@@ -129,9 +131,9 @@ class TesseraLearner:
 
     def _to_device(self, patches: Sequence[np.ndarray | Tensor]) -> Tensor:
         """(N, 2, R, T) float32 on the device."""
-        made = [part for part in patches if isinstance(part, Tensor)]
-        if made:
-            return torch.cat(made).to(self.compute.device).float()
+        tensors = [part for part in patches if isinstance(part, Tensor)]
+        if tensors:
+            return torch.cat(tensors).to(self.compute.device).float()
         stacked = np.concatenate([np.asarray(part) for part in patches])
         return self.compute.to_device(stacked.astype(np.float32))
 

@@ -133,11 +133,11 @@ def read_stills(
     """
     stills: list[MaskedStill] = []
     held_out: list[MaskedStill] = []
-    for done, path in enumerate(files, 1):
+    for number, path in enumerate(files, 1):
         is_held = path.name.startswith(config.held_out) if config.held_out else False
         chosen = held_out if is_held else stills
         chosen.append(make_still(path, working_px=config.working_px, depth_of=depth_of))
-        progress(done, len(files), "reading")
+        progress(number, len(files), "reading")
     if not stills:
         raise BadInputError("every still is held out, so none is left to train on")
     return stills, held_out

@@ -70,14 +70,14 @@ class VitLearner:
 
     def step(self, number: int, history: History) -> float:
         """Take a step over ``batch`` synthetic pairs; validate every ``validate_every`` steps."""
-        config, done = self.config, number + 1
+        config, step_count = self.config, number + 1
         if number == 0 and "validation" not in history:  # a step that did not fit is repeated
             self._validate(0, history)
         loss = self._descended(number)
         if loss is None:  # no pair of this step shares enough patches to learn from
             loss = history["loss"][-1] if history["loss"] else config.margin
-        if done % config.validate_every == 0 or done == config.last_step:
-            self._validate(done, history)
+        if step_count % config.validate_every == 0 or step_count == config.last_step:
+            self._validate(step_count, history)
         self._record_held_out(history)
         return loss
 

@@ -45,7 +45,7 @@ def _tally(network: VitMatcher, pair: NovelViewPair) -> np.ndarray:
     truth = patch_pairs(pair.view, patch_px=patch_px, valid=pair.valid, cycle_px=1.5)
     xy_t = np.full((len(source), 2), np.nan, np.float32)
     xy_t[truth.source] = truth.xy_t
-    known = np.isfinite(xy_t[matches[:, 0], 0])
-    matched_px = patch_centres((maps.shape[2], maps.shape[3]), patch_px)[matches[known, 1]]
-    error = np.abs(matched_px - xy_t[matches[known, 0]]).max(axis=1)
-    return np.array([known.sum(), (error <= patch_px).sum(), len(truth)])
+    has_target = np.isfinite(xy_t[matches[:, 0], 0])
+    matched_px = patch_centres((maps.shape[2], maps.shape[3]), patch_px)[matches[has_target, 1]]
+    error = np.abs(matched_px - xy_t[matches[has_target, 0]]).max(axis=1)
+    return np.array([has_target.sum(), (error <= patch_px).sum(), len(truth)])

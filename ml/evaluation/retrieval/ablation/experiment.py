@@ -159,15 +159,15 @@ def _best_settings(  # noqa: PLR0917
 ) -> GraphTrainConfig:
     """Settings with the best MAP@10 of the validation fold; the test fold takes no part."""
     validation = _validation_fold(test, config.split.folds)
-    known = queries.without_fold(test)
-    rows = known.of_fold(validation)
+    training_queries = queries.without_fold(test)
+    rows = training_queries.of_fold(validation)
     number = queries.number
     train = _training_rows(number, test)
     settings = drawn_settings(encoder, config)
     if not rows.size or len(settings) == 1:
         return settings[0]
     scores = [
-        known.precisions(rows, trainer.vectors(drawn, train, labelled))[0].mean()
+        training_queries.precisions(rows, trainer.vectors(drawn, train, labelled))[0].mean()
         for drawn in settings
     ]
     return settings[int(np.argmax(scores))]

@@ -72,10 +72,10 @@ def atlas_regions(table: Path, progress: Progress) -> Iterator[_Source]:
 def manifest_regions(folder: Path, mpp: float | None, progress: Progress) -> Iterator[_Source]:
     """Regions of a folder with ``rois.csv``, at ``mpp`` microns per pixel if given."""
     records = read_manifest(folder)
-    for done, record in enumerate(records, 1):
+    for number, record in enumerate(records, 1):
         image = region_image(record)
         yield record, (image.pixels, image.polygon, mpp or image.mpp)
-        progress(done, len(records), folder.name)
+        progress(number, len(records), folder.name)
 
 
 def labelled_graphs(

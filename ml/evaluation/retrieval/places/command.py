@@ -238,9 +238,9 @@ def _again(
             if not chosen:
                 continue
             pairs = []
-            for done, query in enumerate(chosen):
+            for number, query in enumerate(chosen):
                 pairs.append(_reranked(query, vectors[query.scene], of))
-                progress(done + 1, len(chosen), f"reranked, {truth} {distance}")
+                progress(number + 1, len(chosen), f"reranked, {truth} {distance}")
             before[truth, distance] = summed(scenes, chosen, [pair[0] for pair in pairs])
             after[truth, distance] = summed(scenes, chosen, [pair[1] for pair in pairs])
     return {f"the same, {count} queries": before, "reranked": after}

@@ -125,7 +125,7 @@ def called_close(
             related, unrelated = [], []
             for query in queries(scenes, truth, distance):
                 scene_vectors = vectors[query.scene]
-                others = np.concatenate(
+                gallery = np.concatenate(
                     [
                         v
                         for v, o in zip(vectors, operation, strict=True)
@@ -133,10 +133,10 @@ def called_close(
                     ]
                     or [np.zeros((0, scene_vectors.shape[1]), np.float32)]
                 )
-                others = drawn(others, len(query.gallery), query.scene, query.index)
+                gallery = drawn(gallery, len(query.gallery), query.scene, query.index)
                 vector, same = scene_vectors[query.index], scene_vectors[query.gallery[query.same]]
                 related.append(is_close(vector, same, len(query.gallery), calibration))
-                unrelated.append(is_close(vector, others, len(others), calibration))
+                unrelated.append(is_close(vector, gallery, len(gallery), calibration))
             if related:
                 nested[truth][distance] = CalledClose(
                     float(np.mean(related)), float(np.mean(unrelated))

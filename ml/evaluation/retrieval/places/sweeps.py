@@ -116,21 +116,21 @@ def _filmed(
     light = (1 - 0.5 * radius**2) * np.clip((0.97 - radius) * 60, 0, 1) * rng.uniform(0.65, 1.35)
     light = light * (1 + slope[0] * (2 * x / side - 1) + slope[1] * (2 * y / side - 1))
     colour = 1 + rng.normal(0, visit.cast, 3)
-    shown = view * light[..., None] * colour
+    lit = view * light[..., None] * colour
     for _ in range(int(rng.integers(2, 7))):
-        shown = _with_glare(np.asarray(shown, np.float32), rng)
-    blurred = cv2.GaussianBlur(shown, (0, 0), rng.uniform(*visit.blur_px))
+        lit = _with_glare(np.asarray(lit, np.float32), rng)
+    blurred = cv2.GaussianBlur(lit, (0, 0), rng.uniform(*visit.blur_px))
     noisy = blurred + rng.normal(0, 2, blurred.shape)
     return np.clip(noisy * (radius < 0.97)[..., None], 0, 255).astype(np.uint8)
 
 
-def _with_glare(shown: ArrayF32, rng: np.random.Generator) -> ArrayF32:
+def _with_glare(picture: ArrayF32, rng: np.random.Generator) -> ArrayF32:
     """Add a highlight of the lamp."""
-    side = shown.shape[0]
+    side = picture.shape[0]
     y, x = np.mgrid[:side, :side].astype(np.float32)
     at, size = rng.uniform(0.2, 0.8, 2) * side, rng.uniform(2, 7)
     spot = np.exp(-((x - at[0]) ** 2 + (y - at[1]) ** 2) / (2 * size**2))[..., None]
-    return np.asarray(shown * (1 - spot) + 250 * spot, np.float32)
+    return np.asarray(picture * (1 - spot) + 250 * spot, np.float32)
 
 
 def _regions(

@@ -97,9 +97,9 @@ def read_section(path: Path, mpp: float | None = None) -> Section:
     """Read a section at 1 um per pixel; ``mpp`` overrides that of the file, 0.5 if unknown."""
     with open_slide(path) as slide:
         info = slide.info
-        known = mpp or isotropic_mpp(info.mpp_x, info.mpp_y) or ASSUMED_MPP
+        slide_mpp = mpp or isotropic_mpp(info.mpp_x, info.mpp_y) or ASSUMED_MPP
         size = (info.width_px, info.height_px)
-        pixels = slide.read_scaled((0, 0), size, max(1.0, READ_MPP / known))
+        pixels = slide.read_scaled((0, 0), size, max(1.0, READ_MPP / slide_mpp))
     scale = min(1.0, _OVERVIEW_PX / max(pixels.shape[:2]))
     small = cv2.resize(pixels, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     return Section(path.name, pixels, tissue_mask(np.asarray(small, np.uint8)), scale)

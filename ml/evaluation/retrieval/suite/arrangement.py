@@ -107,31 +107,31 @@ def part_set(config: SetConfig, wholes: Sequence[Whole]) -> SuiteSet:
     """
     items: list[Item] = []
 
-    def add(whole: Whole, what: str, read: Callable[[], RegionImage]) -> int:
-        patient = f"{config.name}/{whole.patient}"
-        items.append(Item(f"{whole.key} {what}", patient, patient, read))
+    def add(section: Whole, what: str, read: Callable[[], RegionImage]) -> int:
+        patient = f"{config.name}/{section.patient}"
+        items.append(Item(f"{section.key} {what}", patient, patient, read))
         return len(items) - 1
 
     gallery: list[int] = []
     numbers = []
-    for at, whole in enumerate(wholes):
-        numbers.append(add(whole, "whole", partial(_whole, whole)))
+    for at, section in enumerate(wholes):
+        numbers.append(add(section, "whole", partial(_whole, section)))
         gallery.append(numbers[-1])
         for copy in range(config.rearranged):
-            read = partial(_rearranged, whole, (at, copy))
-            gallery.append(add(whole, f"rearranged {copy}", read))
+            read = partial(_rearranged, section, (at, copy))
+            gallery.append(add(section, f"rearranged {copy}", read))
     members = np.array(gallery, np.int64)
     tasks = []
     for name, read_part in ((HALF, _half), (OCCLUDED, _occluded)):
         queries = [
             SuiteQuery(
-                add(whole, name, partial(read_part, whole, at)),
+                add(section, name, partial(read_part, section, at)),
                 members,
                 members == numbers[at],
                 config.name,
-                whole.group,
+                section.group,
             )
-            for at, whole in enumerate(wholes)
+            for at, section in enumerate(wholes)
         ]
         tasks.append(task_of(name, queries))
     return SuiteSet(config, tuple(items), tuple(gallery), tuple(tasks))
@@ -160,25 +160,25 @@ def _window(pixels: ImageU8, left: int, top: int, side: int) -> ImageU8:
     return np.ascontiguousarray(pixels[top : top + side, left : left + side])
 
 
-def _whole(whole: Whole) -> RegionImage:
-    return RegionImage(whole.read(), None, READ_MPP)
+def _whole(section: Whole) -> RegionImage:
+    return RegionImage(section.read(), None, READ_MPP)
 
 
-def _rearranged(whole: Whole, seed: tuple[int, int]) -> RegionImage:
-    return RegionImage(rearranged(whole.read(), np.random.default_rng(seed)), None, READ_MPP)
+def _rearranged(section: Whole, seed: tuple[int, int]) -> RegionImage:
+    return RegionImage(rearranged(section.read(), np.random.default_rng(seed)), None, READ_MPP)
 
 
-def _half(whole: Whole, number: int) -> RegionImage:
+def _half(section: Whole, number: int) -> RegionImage:
     """Left, right, upper or lower half, in turn."""
-    pixels = whole.read()
+    pixels = section.read()
     middle = pixels.shape[0] // 2
     halves = (pixels[:, :middle], pixels[:, middle:], pixels[:middle], pixels[middle:])
     return RegionImage(np.ascontiguousarray(halves[number % 4]), None, READ_MPP)
 
 
-def _occluded(whole: Whole, number: int) -> RegionImage:
+def _occluded(section: Whole, number: int) -> RegionImage:
     """Region without a disc of a third of its area at a random corner of a smaller window."""
-    pixels = np.ascontiguousarray(whole.read()[_SHIFT_PX:, _SHIFT_PX:])
+    pixels = np.ascontiguousarray(section.read()[_SHIFT_PX:, _SHIFT_PX:])
     height, width = pixels.shape[:2]
     corner = np.random.default_rng((number, 1)).integers(2, size=2) * (width, height)
     # A quarter of the disc is inside the window.

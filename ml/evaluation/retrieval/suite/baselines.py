@@ -147,13 +147,13 @@ def _sift_words(words: _Words, config: SiftConfig, progress: Progress) -> ArrayF
         with np.load(path) as file:
             return np.asarray(file["words"], np.float32)
     descriptors = []
-    for done, tile in enumerate(words.tiles, 1):
+    for number, tile in enumerate(words.tiles, 1):
         pixels = tile_pixels(tile)
         everywhere = np.full(pixels.shape[:2], 255, np.uint8)
         rows = root_sift(pixels, everywhere, contrast=config.contrast)
-        rng = np.random.default_rng((words.seed, done))
+        rng = np.random.default_rng((words.seed, number))
         descriptors.append(rows[rng.permutation(len(rows))[: config.each]])
-        progress(done, len(words.tiles), "SIFT: measuring")
+        progress(number, len(words.tiles), "SIFT: measuring")
     stacked = np.concatenate(descriptors)
     if not len(stacked):
         raise BadInputError("the training tiles are too small for SIFT")

@@ -92,7 +92,7 @@ def choose(margins: Mapping[str, Margin]) -> SuiteChoice:
     chosen = _best(margins)
     sets = list(margins[chosen].sets)
     left_out = {name: _without(margins, name) for name in sets} if len(sets) > 1 else {}
-    honest = [left.margin for left in left_out.values()]
+    honest = [choice.margin for choice in left_out.values()]
     return SuiteChoice(
         chosen=chosen,
         passes=margins[chosen].passes,
@@ -109,11 +109,11 @@ def _best(margins: Mapping[str, Margin]) -> str:
 
 
 def _without(margins: Mapping[str, Margin], name: str) -> ChoiceWithout:
-    others = {
+    other_margins = {
         encoder: _margin({key: value for key, value in m.sets.items() if key != name})
         for encoder, m in margins.items()
     }
-    chosen = _best(others)
+    chosen = _best(other_margins)
     best = max(margins, key=lambda encoder: margins[encoder].sets[name])
     return ChoiceWithout(chosen, margins[chosen].sets[name], best, margins[best].sets[name])
 

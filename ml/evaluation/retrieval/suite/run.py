@@ -123,10 +123,12 @@ def run_suite(
         measure_stains(s.items, [region.pixels for region in regions]) if config.draws else ()
         for s, regions in zip(sets, read, strict=True)
     ]
-    donors = [unit for s, own in zip(sets, stained, strict=True) if s.config.choice for unit in own]
+    donors = [
+        unit for s, units in zip(sets, stained, strict=True) if s.config.choice for unit in units
+    ]
     vectors: dict[str, dict[str, SetVectors]] = {}
-    for s, regions, own in zip(sets, read, stained, strict=True):
-        swaps = _swaps(s, own, donors, config)
+    for s, regions, units in zip(sets, read, stained, strict=True):
+        swaps = _swaps(s, units, donors, config)
         vectors[s.config.name] = set_vectors(s, regions, swaps, methods, cache, progress)
     results = {s.config.name: _set_result(s, vectors, methods, config) for s in sets}
     return {
@@ -150,9 +152,9 @@ def _read_set(entry: SetConfig, data: Path, progress: Progress) -> SuiteSet:
 def _read_regions(suite_set: SuiteSet, progress: Progress) -> list[RegionImage]:
     """Read all regions of a set, so that each image is decoded once."""
     out = []
-    for done, item in enumerate(suite_set.items, 1):
+    for number, item in enumerate(suite_set.items, 1):
         out.append(item.read())
-        progress(done, len(suite_set.items), f"{suite_set.config.name}: reading")
+        progress(number, len(suite_set.items), f"{suite_set.config.name}: reading")
     return out
 
 
@@ -210,9 +212,9 @@ def _close(
     for method in methods if names else ():
         calibration = calibration_of(method.about.get("config_hash", ""))
         if calibration is not None and method.query_method == BY_DISTANCE:
-            others = np.concatenate([vectors[name][method.name].clean for name in names])
+            unrelated = np.concatenate([vectors[name][method.name].clean for name in names])
             method_vectors = vectors[suite_set.config.name][method.name].clean
-            close[method.name] = called_close(task, method_vectors, others, calibration)
+            close[method.name] = called_close(task, method_vectors, unrelated, calibration)
     return close
 
 

@@ -102,8 +102,8 @@ def called_close(
         related.append(
             is_close(query_vector, vectors[query.gallery[query.relevant]], count, calibration)
         )
-        others = drawn(unrelated, count, number)
-        wrong.append(is_close(query_vector, others, len(others), calibration))
+        gallery = drawn(unrelated, count, number)
+        wrong.append(is_close(query_vector, gallery, len(gallery), calibration))
     return CalledClose(float(np.mean(related)), float(np.mean(wrong)))
 
 
@@ -134,8 +134,8 @@ def labels_alone_pull(records: Sequence[RoiRecord]) -> float:
     return float(
         np.mean(
             [
-                (patients[others] == patients[item]).mean()
-                for item, others in same_label(records).items()
+                (patients[same] == patients[item]).mean()
+                for item, same in same_label(records).items()
                 if counted[item]
             ]
         )

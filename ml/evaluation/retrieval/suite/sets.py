@@ -159,7 +159,7 @@ def same_label(records: Sequence[RoiRecord]) -> Mapping[int, ArrayI64]:
     alike = {
         int(i): everyone[(labels == labels[i]) & (everyone != i)].astype(np.int64) for i in everyone
     }
-    return {item: others for item, others in alike.items() if others.size}
+    return {item: items for item, items in alike.items() if items.size}
 
 
 def _records(config: SetConfig, data: Path) -> tuple[RoiRecord, ...]:

@@ -88,12 +88,12 @@ def drawn_donors(
     """
     out = {}
     for unit in stained:
-        others = [donor for donor in donors if donor.patient != unit.patient]
-        if not others:
+        candidates = [donor for donor in donors if donor.patient != unit.patient]
+        if not candidates:
             raise BadInputError(f"stain swap: the suite has no other patient than {unit.patient}")
         # Seeded by name: another set without donors does not change the draws.
         rng = np.random.default_rng([seed, draw, *unit.name.encode()])
-        out[unit.name] = others[int(rng.integers(len(others)))]
+        out[unit.name] = candidates[int(rng.integers(len(candidates)))]
     return out
 
 

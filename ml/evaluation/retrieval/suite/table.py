@@ -23,9 +23,9 @@ def card_figures(result: Mapping[str, Any]) -> str:
     """Figures of the first encoder for its card: a table, and text on pull, margins and choice."""
     methods = result["methods"]
     encoder_rows = _rows_of_first_encoder(methods)
-    shown = [m for m in methods if m in encoder_rows or methods[m]["baseline"]]
+    method_names = [m for m in methods if m in encoder_rows or methods[m]["baseline"]]
     parts = [
-        score_table(result, shown),
+        score_table(result, method_names),
         _pull_line(result, encoder_rows[0]),
         _close_line(result, encoder_rows[0]),
         *_margin_lines(result),
@@ -155,11 +155,11 @@ def _margin_lines(result: Mapping[str, Any]) -> list[str]:
     ]
     lines = [f"Margin over the best baseline, mean over sets (each set): {'; '.join(margins)}."]
     if result["choose"]:
-        left = [
+        choices = [
             f"without {key}: {left_out_choice.chosen}"
             for key, left_out_choice in choice.left_out.items()
         ]
-        lines.append(_verdict(choice) + (f" Chosen {'; '.join(left)}." if left else ""))
+        lines.append(_verdict(choice) + (f" Chosen {'; '.join(choices)}." if choices else ""))
     return lines
 
 

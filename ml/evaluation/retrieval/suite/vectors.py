@@ -105,13 +105,13 @@ def _part_vectors(  # noqa: PLR0917
         return results
     rows: dict[str, list[ArrayF32]] = {method.name: [] for method in missing}
     seconds = dict.fromkeys(rows, 0.0)
-    for done, number in enumerate(part.items, 1):
+    for item_number, number in enumerate(part.items, 1):
         region = _recoloured(suite_set, regions[number], number, part)
         for method in missing:
             started = time.perf_counter()
             rows[method.name].append(_embedded(method, region, suite_set.items[number].key))
             seconds[method.name] += time.perf_counter() - started
-        progress(done, len(part.items), f"{suite_set.config.name}, {part.title}")
+        progress(item_number, len(part.items), f"{suite_set.config.name}, {part.title}")
     for name, vectors in rows.items():
         results[name] = (np.stack(vectors), seconds[name] / len(vectors))
         path = paths[name]

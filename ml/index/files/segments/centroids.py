@@ -77,8 +77,8 @@ def _allocate(sizes: ArrayI64, count: int) -> ArrayI64:
     """Split ``count`` over groups (G,) in proportion to their sizes, at most these."""
     exact = sizes * (count / sizes.sum())
     shares = np.floor(exact).astype(np.int64)
-    rest = np.argsort(shares - exact, kind="stable")[: count - int(shares.sum())]
-    shares[rest] += 1
+    rounded_up = np.argsort(shares - exact, kind="stable")[: count - int(shares.sum())]
+    shares[rounded_up] += 1
     return np.minimum(shares, sizes)
 
 

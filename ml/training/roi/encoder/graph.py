@@ -161,12 +161,12 @@ class _Regions:
         """
         sizes = self.sizes[rows]
         share = 1 - rng.uniform(*drop, size=len(rows))
-        kept = np.maximum(np.rint(sizes * share).astype(np.int64), np.minimum(2, sizes))
+        kept_counts = np.maximum(np.rint(sizes * share).astype(np.int64), np.minimum(2, sizes))
         batch = np.repeat(np.arange(len(rows)), sizes)
         starts = np.cumsum(sizes) - sizes
         order = np.lexsort((rng.random(len(batch)), batch))
         is_kept = np.zeros(len(batch), bool)
-        is_kept[order] = np.arange(len(batch)) - starts[batch] < kept[batch]
+        is_kept[order] = np.arange(len(batch)) - starts[batch] < kept_counts[batch]
         vertices = np.arange(len(batch)) - starts[batch] + self.starts[rows][batch]
         edge_sizes = self.edge_sizes[rows]
         of_edge = np.repeat(np.arange(len(rows)), edge_sizes)

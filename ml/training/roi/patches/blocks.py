@@ -167,12 +167,12 @@ def read_organ_regions(
         patients[_organ(row)].add(row["patient"])
         tiles[row["block"] or row["file"]].append(row)
     blocks = [four for _, four in sorted(tiles.items()) if len(patients[_organ(four[0])]) > 1]
-    for done, four in enumerate(blocks, 1):
+    for number, four in enumerate(blocks, 1):
         first = four[0]
         pixels = _stitched(atlas.parent, four)
         if pixels is not None:
             yield OrganRegion(pixels, _mpp(first), _organ(first), first["patient"], first["slide"])
-        progress(done, len(blocks), "reading the atlas")
+        progress(number, len(blocks), "reading the atlas")
 
 
 def make_block(pixels: ImageU8, mpp: float) -> Block | None:
@@ -235,12 +235,12 @@ def _atlas_blocks(
         return make_block(pixels, _mpp(four[0])) if pixels is not None else None
 
     with ThreadPoolExecutor(_READERS) as readers:
-        for done, (four, block) in enumerate(
+        for number, (four, block) in enumerate(
             zip(wanted, readers.map(read, wanted), strict=True), 1
         ):
             if block is not None:
                 yield four[0]["patient"], block
-            progress(done, len(wanted), "reading the atlas")
+            progress(number, len(wanted), "reading the atlas")
 
 
 def _mpp(row: dict[str, str]) -> float:

@@ -173,8 +173,8 @@ class PatchLearner:
             return float(self.scheme(self.held_out))
 
     def _batch(self, number: int) -> Batch:
-        known = self._next
-        now = known[1] if known and known[0] == number else self._drawn(number)
+        prefetched = self._next
+        now = prefetched[1] if prefetched and prefetched[0] == number else self._drawn(number)
         self._next = (number + 1, self._drawn(number + 1))
         return now.result()
 

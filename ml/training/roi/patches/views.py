@@ -118,18 +118,21 @@ def _draw_view(
 
 
 def draw_stains(
-    colours: Sequence[ArrayF32], others: ArrayF32, rng: np.random.Generator, config: ViewConfig
+    colours: Sequence[ArrayF32],
+    patient_roots: ArrayF32,
+    rng: np.random.Generator,
+    config: ViewConfig,
 ) -> StainChange:
     """Draw stain changes of N views.
 
     Args:
         colours: (3, 3) root of the second moment of each view's patient.
-        others: (P, 3, 3) roots of all patients, to exchange with.
+        patient_roots: (P, 3, 3) roots of all patients, to exchange with.
     Source: recolouring by second moments is the linear case of optimal transport between stains;
         training against it follows SRA (Voigt et al.) and HED jitter (Tellez et al. 2019).
     """
     count = len(colours)
-    mixing = np.stack([_mixing(c, others, rng, config) for c in colours])
+    mixing = np.stack([_mixing(c, patient_roots, rng, config) for c in colours])
     drawn = (
         mixing,
         np.exp(rng.normal(0, config.gamma, (count, 1, 3))),
@@ -169,11 +172,11 @@ def _densities(device: torch.device) -> Tensor:
 
 
 def _mixing(
-    colour: ArrayF32, others: ArrayF32, rng: np.random.Generator, config: ViewConfig
+    colour: ArrayF32, patient_roots: ArrayF32, rng: np.random.Generator, config: ViewConfig
 ) -> np.ndarray:
     matrix = np.eye(3)
     if rng.random() < config.swap:
-        other = others[rng.integers(len(others))]
+        other = patient_roots[rng.integers(len(patient_roots))]
         matrix = np.linalg.solve(colour.astype(np.float64), other.astype(np.float64))
     jitter = np.diag(np.exp(rng.normal(0, config.gain, 3))) + rng.normal(0, config.mix, (3, 3))
     return np.asarray(matrix @ jitter)
