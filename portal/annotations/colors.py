@@ -65,13 +65,13 @@ def distance(first: str, second: str) -> float:
     return float(np.linalg.norm(_seen((first,)) - _seen((second,)), axis=-1).min())
 
 
-def color_suggest(taken: Iterable[str]) -> str:
+def color_suggest(used_colors: Iterable[str]) -> str:
     """The colour most distinct from the used ones and from tissue, for all kinds of colour
     vision."""
     candidates = _candidates()
     away = _seen(candidates)[:, :, None]
     from_tissue = np.linalg.norm(away - _seen(TISSUE)[:, None], axis=-1).min(axis=(0, 2))
-    names = tuple(dict.fromkeys(taken))
+    names = tuple(dict.fromkeys(used_colors))
     score = from_tissue
     if names:
         from_taken = np.linalg.norm(away - _seen(names)[:, None], axis=-1).min(axis=(0, 2))

@@ -22,10 +22,10 @@ class LabelForm(forms.Form):
 
     def changes(self) -> LabelChanges:
         """Changes to an existing label; the key only if it was submitted."""
-        given = self.cleaned_data
-        changes: LabelChanges = {"name": given["name"], "color": given["color"]}
+        data = self.cleaned_data
+        changes: LabelChanges = {"name": data["name"], "color": data["color"]}
         if "key" in self.data:
-            changes["key"] = given["key"]
+            changes["key"] = data["key"]
         return changes
 
 
@@ -66,6 +66,6 @@ class PropertyTypeForm(forms.Form):
 
     def property_data(self) -> PropertyForm:
         """Property type of a valid form."""
-        given = self.cleaned_data
-        choices = tuple(text for line in given["choices"].splitlines() if (text := line.strip()))
-        return PropertyForm(given["name"], given["kind"], choices, given["unit"])
+        data = self.cleaned_data
+        choices = tuple(text for line in data["choices"].splitlines() if (text := line.strip()))
+        return PropertyForm(data["name"], data["kind"], choices, data["unit"])

@@ -212,8 +212,8 @@ def _plain_pairs(ring: list[Any]) -> Ring | None:
 
 def _has_three(values: Ring) -> bool:
     """Return whether three of the vertices differ."""
-    others = values[(values != values[:1]).any(axis=1)] if len(values) else values
-    return bool(len(others)) and bool((others != others[:1]).any())
+    points = values[(values != values[:1]).any(axis=1)] if len(values) else values
+    return bool(len(points)) and bool((points != points[:1]).any())
 
 
 def brief(value: object) -> str:

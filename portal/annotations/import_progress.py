@@ -53,16 +53,16 @@ class ImportProgress:
         place: Position to continue from; None if the format does not support it.
     """
 
-    def __init__(self, path: Path, done: int) -> None:
+    def __init__(self, path: Path, record_count: int) -> None:
         self._ids: dict[int, tuple[bytes, bytes]] = {}
         self.seen = SeenIds()
         self.place: ResumePoint | None = None
         self._file = path.open("r+b" if path.exists() else "w+b")
-        is_whole = path.stat().st_size >= done * _RECORD.size
-        self.can_resume = done > 0 and is_whole
-        self._written = done if self.can_resume else 0
+        is_whole = path.stat().st_size >= record_count * _RECORD.size
+        self.can_resume = record_count > 0 and is_whole
+        self._written = record_count if self.can_resume else 0
         if self.can_resume:
-            self._read(done)
+            self._read(record_count)
         self._file.truncate(self._written * _RECORD.size)
         self._file.seek(0, 2)
 

@@ -93,8 +93,8 @@ def _lines(geometry: Mapping[str, Any], notes: list[str]) -> BaseGeometry:
             f"geometry: {len(lines):,} lines; an ROI may have {MAX_RINGS:,}."
         )
     refuse_vertices(sum(map(len, lines)))
-    made = [_line(line, f"line {number}", notes) for number, line in enumerate(lines, start=1)]
-    return shapely.multilinestrings(made)
+    parts = [_line(line, f"line {number}", notes) for number, line in enumerate(lines, start=1)]
+    return shapely.multilinestrings(parts)
 
 
 def _line(line: list[Any], where: str, notes: list[str]) -> LineString:

@@ -22,10 +22,10 @@ _OLD_TYPES = {  # what QuPath has written, or takes, in place of the names above
 def object_type_of(raw: Mapping[str, Any], properties: Mapping[str, Any]) -> object:
     """Object type by QuPath's rules: version 0.2 wrote it as the id. An unknown ``type`` is
     ignored."""
-    known = (*OBJECT_TYPES, *_OLD_TYPES)
+    names = (*OBJECT_TYPES, *_OLD_TYPES)
     for key in _TYPE_KEYS:
         stated = properties.get(key)
-        if stated is not None and (key != "type" or stated in known):
+        if stated is not None and (key != "type" or stated in names):
             return _OLD_TYPES.get(stated, stated) if isinstance(stated, str) else stated
     old = raw.get("id")
     return _OLD_TYPES.get(old, "annotation") if isinstance(old, str) else "annotation"

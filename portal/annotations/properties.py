@@ -141,8 +141,8 @@ def properties_require(properties: Mapping[str, str], types: Sequence[PropertyTy
         if not property_type.retired
     }
     for key, value in properties.items():
-        known = by_key.get(name_key(key))
-        if known and value and (expected := known.problem(value.strip())):
+        stored_type = by_key.get(name_key(key))
+        if stored_type and value and (expected := stored_type.problem(value.strip())):
             raise InvalidInputError(
                 f"properties: {key} is {expected}, not {value[:40]!r}.", code="property-type"
             )
@@ -155,11 +155,11 @@ def types_clean(raw: object) -> list[StoredPropertyType]:
         raise InvalidInputError(f"properties: a list of {MAX_TYPES} at most.")
     by_name: dict[str, PropertyType] = {}
     for entry in raw:
-        made = _type_clean(entry)
-        for word in {name_key(made.key), name_key(made.title)}:
+        property_type = _type_clean(entry)
+        for word in {name_key(property_type.key), name_key(property_type.title)}:
             if word in by_name:
-                raise InvalidInputError(f"properties: {made.title} is listed twice.")
-            by_name[word] = made
+                raise InvalidInputError(f"properties: {property_type.title} is listed twice.")
+            by_name[word] = property_type
     return [
         {
             "key": entry.key,

@@ -195,10 +195,10 @@ def _worded(feature: Feature) -> Feature:
     if feature.properties is not None or "metadata" not in feature.foreign:
         return feature
     _, properties, carried = metadata_read(feature.foreign["metadata"])
-    rest = {key: value for key, value in feature.foreign.items() if key != "metadata"}
+    foreign = {key: value for key, value in feature.foreign.items() if key != "metadata"}
     if carried:
-        rest["metadata"] = carried
-    return replace(feature, properties=properties, foreign=rest)
+        foreign["metadata"] = carried
+    return replace(feature, properties=properties, foreign=foreign)
 
 
 def _track(metadata: object) -> object:

@@ -227,19 +227,19 @@ def _phi_detect(
     folder: Path,
     progress: Progress,
 ) -> PixelInspection:
-    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         reply = run_limited(
             f"ml.imaging.phi_detection.detection:{function}",
-            arguments | {"out_dir": made},
+            arguments | {"out_dir": scratch},
             reads=reads,
-            writes=(Path(made),),
+            writes=(Path(scratch),),
             limits=PHI_LIMITS,
             progress=progress,
         )
         inspected = config_from_dict(PixelInspection, reply, where="pixels")
         _inside(inspected.picture)
         if inspected.picture is not None:
-            (Path(made) / inspected.picture).replace(folder.parent / EVIDENCE_NAME)
+            (Path(scratch) / inspected.picture).replace(folder.parent / EVIDENCE_NAME)
     for finding in inspected.findings:
         numbers = [finding.x, finding.y, finding.width, finding.height, finding.at_s or 0.0]
         if finding.kind not in get_args(PixelKind) or not all(map(isfinite, numbers)):
@@ -332,23 +332,23 @@ def preview_make(source: Path, folder: Path, *, image: str, at: float) -> Previe
     Raises:
         MlError: As ``preview``.
     """
-    shown = source
+    readable = source
     if is_dicom_slide(read_head(source)):  # read by folder, as in ``slide_inspect``
-        shown = folder / "single" / DICOM_NAME
-        shown.parent.mkdir()
-        _link(source, shown)
-    made = folder / "made"
-    made.mkdir()
+        readable = folder / "single" / DICOM_NAME
+        readable.parent.mkdir()
+        _link(source, readable)
+    out_dir = folder / "made"
+    out_dir.mkdir()
     reply = run_limited(
         "ml.imaging.redaction.preview:preview",
-        {"path": str(shown), "out_dir": str(made), "image": image, "at": at},
-        reads=(shown.parent if shown != source else source,),
-        writes=(made,),
+        {"path": str(readable), "out_dir": str(out_dir), "image": image, "at": at},
+        reads=(readable.parent if readable != source else source,),
+        writes=(out_dir,),
         limits=PREVIEW_LIMITS,
         progress=no_progress,
     )
     names = tuple(name for name in ("label", "macro") if name in reply["images"])
-    return Preview((made / PREVIEW_NAME).read_bytes(), str(reply["kind"]), names)
+    return Preview((out_dir / PREVIEW_NAME).read_bytes(), str(reply["kind"]), names)
 
 
 def filmstrip_make(source: Path, folder: Path, frames: Path, frame_count: int, count: int) -> None:
@@ -359,22 +359,22 @@ def filmstrip_make(source: Path, folder: Path, frames: Path, frame_count: int, c
     """
     from ml.imaging.videos.filmstrip import MAX_FULL_DECODE_FRAMES
 
-    with tempfile.TemporaryDirectory(dir=folder) as made:
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
         run_limited(
             "ml.imaging.ingest:make_filmstrip",
             {
                 "path": str(source),
-                "out_path": str(Path(made) / FILMSTRIP_NAME),
+                "out_path": str(Path(scratch) / FILMSTRIP_NAME),
                 "frames": str(frames),
                 "count": count,
                 "is_long": frame_count > MAX_FULL_DECODE_FRAMES,
             },
             reads=(source, frames),
-            writes=(Path(made),),
+            writes=(Path(scratch),),
             limits=FILMSTRIP_LIMITS,
             progress=no_progress,
         )
-        (Path(made) / FILMSTRIP_NAME).replace(folder / FILMSTRIP_NAME)
+        (Path(scratch) / FILMSTRIP_NAME).replace(folder / FILMSTRIP_NAME)
 
 
 def clip_make(
@@ -413,9 +413,9 @@ def clip_make(
 
 
 def _rendition(values: Mapping[str, Any]) -> RenditionResult:
-    made = config_from_dict(RenditionResult, values, where="rendition")
-    _inside(made.rendition)
-    return made
+    result = config_from_dict(RenditionResult, values, where="rendition")
+    _inside(result.rendition)
+    return result
 
 
 def _rendition_limits(source: Path, inspected: VideoInspection) -> Limits:
@@ -437,11 +437,11 @@ def _rewriting_limits(source: Path, megapixels: float) -> Limits:
 def _run(
     function: str, source: Path, folder: Path, progress: Progress, limits: Limits
 ) -> JsonObject:
-    shown = source.parent if source.name == DICOM_NAME else source
+    readable = source.parent if source.name == DICOM_NAME else source
     return run_limited(
         f"ml.imaging.ingest:{function}",
         {"path": str(source), "out_dir": str(folder)},
-        reads=(shown,),
+        reads=(readable,),
         writes=(folder,),
         limits=limits,
         progress=progress,

@@ -118,8 +118,8 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
                 properties=before.properties,
                 vendor=before.vendor,
             )
-        made = inspected.pixels == PIXELS_NAME
-        pixels_hash = storage.file_sha256(folder / PIXELS_NAME) if made else ""
+        is_rewritten = inspected.pixels == PIXELS_NAME
+        pixels_hash = storage.file_sha256(folder / PIXELS_NAME) if is_rewritten else ""
         warnings = _pixels_checked(context, slide, inspected, source, folder, clean=clean)
         with _placed(context, slide, clean, warnings):
             content_hash = pixels_hash or slide.asset.sha256
@@ -157,12 +157,14 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
             folder = _folder(source.parent)
             inspected = _inspected(context, inspection.video_inspect, source, folder)
         warnings = _pixels_checked(context, video, inspected, source, folder, clean=clean)
-        made = None
+        rendition = None
         if not inspected.browser_playable:
             render = partial(inspection.rendition_make, inspected=inspected)
-            made = _inspected(context, render, source, folder)
+            rendition = _inspected(context, render, source, folder)
         with _placed(context, video, clean, warnings):
-            canvas = video_ready(video=video, folder=folder, inspected=inspected, made=made)
+            canvas = video_ready(
+                video=video, folder=folder, inspected=inspected, rendition=rendition
+            )
     return {
         "canvas_id": str(canvas.pk),
         "frame_count": inspected.frame_count,
@@ -239,12 +241,15 @@ def _redacted(
     folder.mkdir()
     path = _inspected(context, redact, source, folder)
     count = len(redaction.boxes)
-    made = clean or CleanFile(None, "", removed=(), left=())
+    clean_file = clean or CleanFile(None, "", removed=(), left=())
     return path, replace(
-        made,
+        clean_file,
         path=path,
         sha256=storage.file_sha256(path),
-        removed=(*made.removed, f"{count} {'place' if count == 1 else 'places'} in the picture"),
+        removed=(
+            *clean_file.removed,
+            f"{count} {'place' if count == 1 else 'places'} in the picture",
+        ),
         left=(),
         redaction=redaction,
     )

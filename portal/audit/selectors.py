@@ -86,18 +86,20 @@ def chain_break(lab_id: uuid.UUID, *, expected: Iterable[Head] = ()) -> Break | 
     Args:
         expected: Heads of this lab that were stored elsewhere; all must be part of the chain.
     """
-    known: defaultdict[int, set[str]] = defaultdict(set)
+    expected_hashes: defaultdict[int, set[str]] = defaultdict(set)
     for head in expected:
-        known[head.number].add(head.hash)
+        expected_hashes[head.number].add(head.hash)
     number, previous = 0, GENESIS
     for seal, entry in _links(lab_id):
         if reason := _wrong(seal, entry, after=number, previous=previous):
             return Break(number + 1, reason)
         number, previous = seal.number, seal.hash
-        if known.pop(number, {previous}) != {previous}:
+        if expected_hashes.pop(number, {previous}) != {previous}:
             return Break(number, "it differs from the head that was kept")
-    if known:
-        return Break(number + 1, f"the chain ends before number {max(known)}, which was kept")
+    if expected_hashes:
+        return Break(
+            number + 1, f"the chain ends before number {max(expected_hashes)}, which was kept"
+        )
     return None
 
 

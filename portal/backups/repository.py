@@ -184,8 +184,8 @@ class BackupRepository:
         """
         folder = self.generation(name)
         if not folder.is_dir():
-            known = ", ".join(self.names()) or "none"
-            raise NotFoundError(f"There is no backup {name} in {self.folder}; available: {known}.")
+            names = ", ".join(self.names()) or "none"
+            raise NotFoundError(f"There is no backup {name} in {self.folder}; available: {names}.")
         try:
             text = (folder / "manifest.json").read_bytes()
             expected = (folder / "manifest.sha256").read_text().strip()

@@ -118,15 +118,15 @@ def reserve_keep() -> bool:
     spare = max(floor_bytes(), 2 * LAST_BYTES)
     if not path.parent.is_dir() or free_bytes(path.parent) < spare + size:
         return False
-    made = path.with_suffix(f".{os.getpid()}")
+    temporary = path.with_suffix(f".{os.getpid()}")
     try:
-        with made.open("wb") as file:
+        with temporary.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, size)
-        made.replace(path)
+        temporary.replace(path)
     except OSError:
         logger.warning("the reserve cannot be created", exc_info=True)
     finally:
-        made.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return path.exists()
 
 

@@ -26,9 +26,9 @@ class Registry(Generic[Key, Value]):
         """Decorator that adds a function under a key; repeated additions are ignored."""
 
         def add(value: Value) -> Value:
-            known = self.all(key)
-            if value not in known:
-                self._values[key] = (*known, value)
+            values = self.all(key)
+            if value not in values:
+                self._values[key] = (*values, value)
             return value
 
         return add

@@ -112,15 +112,15 @@ def entries_of(ids: Collection[str]) -> list[Path]:
 
 def unknown_entries() -> list[str]:
     """Names in the root of the storage and in shared folders that no ``Place`` declares."""
-    known = {place.folder_name: [] for place in Place}  # type: dict[str, list[str]]
+    prefixes_of = {place.folder_name: [] for place in Place}  # type: dict[str, list[str]]
     for place in Place:
-        known[place.folder_name].append(place.prefix)
+        prefixes_of[place.folder_name].append(place.prefix)
     unknown = []
     for path in root().iterdir() if root().is_dir() else ():
-        if path.name not in known:
+        if path.name not in prefixes_of:
             unknown.append(path.name)
-        elif path.is_dir() and all(known[path.name]):
-            prefixes = tuple(known[path.name])
+        elif path.is_dir() and all(prefixes_of[path.name]):
+            prefixes = tuple(prefixes_of[path.name])
             unknown += [
                 f"{path.name}/{entry.name}"
                 for entry in path.iterdir()

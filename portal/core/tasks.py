@@ -172,9 +172,9 @@ def job_task(
         raise ValueError(f"queue must be one of {QUEUES}, got {queue!r}")
 
     def register(function: TaskFunction) -> TaskFunction:
-        known = REGISTRY.get(kind)
-        if known and known.function.__module__ != function.__module__:
-            raise ValueError(f"job kind {kind!r} is registered by {known.function.__module__}")
+        registered = REGISTRY.get(kind)
+        if registered and registered.function.__module__ != function.__module__:
+            raise ValueError(f"job kind {kind!r} is registered by {registered.function.__module__}")
         REGISTRY[kind] = TaskSpec(
             kind=kind,
             title=title or kind.replace("_", " ").capitalize(),

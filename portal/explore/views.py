@@ -210,12 +210,12 @@ def look_through(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
     except (ConflictError, InvalidInputError) as error:
         messages.error(request, error.message)
     else:
-        done = (
+        outcome = (
             "Its tissue has already been sampled."
             if job is None
             else "Its tissue is being sampled."
         )
-        messages.info(request, f"{canvas.name}: {done}")
+        messages.info(request, f"{canvas.name}: {outcome}")
     return redirect(_back(request))
 
 

@@ -111,8 +111,8 @@ def notify_of_comment(*, lab_id: uuid.UUID, payload: Mapping[str, Any]) -> None:
     notify(Notice(NotificationKind.MENTIONED, lab_id, actor_id, subject), mentioned)
     thread = RoiComment.objects.filter(roi=roi_id).values_list("author_id", flat=True)
     author_id = Roi.all_objects.values_list("created_by_id", flat=True).get(pk=roi_id)
-    others = {author_id, *thread.order_by()} - informed - mentioned
-    notify(Notice(NotificationKind.COMMENTED, lab_id, actor_id, subject), others)
+    recipient_ids = {author_id, *thread.order_by()} - informed - mentioned
+    notify(Notice(NotificationKind.COMMENTED, lab_id, actor_id, subject), recipient_ids)
 
 
 def notify_of_assignments(assignment_ids: Sequence[uuid.UUID]) -> None:

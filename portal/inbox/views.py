@@ -45,11 +45,11 @@ def inbox(request: HttpRequest) -> HttpResponse:
 def read(request: HttpRequest) -> HttpResponse:
     """Mark the given notifications as read; without ids, all."""
     rows = selectors.notification_list(user_of(request))
-    sent = request.POST.getlist("notification")
-    if sent:
-        rows = rows.filter(pk__in=[pk for pk in map(_uuid, sent) if pk])
+    chosen = request.POST.getlist("notification")
+    if chosen:
+        rows = rows.filter(pk__in=[pk for pk in map(_uuid, chosen) if pk])
     count = services.notifications_read(rows)
-    if not sent:
+    if not chosen:
         messages.success(request, f"Notifications marked as read: {count:,}.")
     only_unread = "?unread=1" if request.POST.get("unread") == "1" else ""
     return redirect(reverse("inbox:inbox") + only_unread)

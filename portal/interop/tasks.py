@@ -21,8 +21,8 @@ def case_import(context: JobContext, *, upload_id: str, user_id: str) -> JobResu
     user = User.objects.filter(pk=uuid.UUID(user_id), is_active=True).first()
     upload = Upload.objects.select_related("lab").filter(pk=uuid.UUID(upload_id)).first()
     if user is None or upload is None:
-        gone = "crate was deleted" if user else "account that asked for this import is gone"
-        raise UserError(f"The {gone}.", code="gone")
+        reason = "crate was deleted" if user else "account that asked for this import is gone"
+        raise UserError(f"The {reason}.", code="gone")
     try:
         return case_import_work(user=user, upload=upload, context=context)
     except PortalError as error:

@@ -211,9 +211,9 @@ def must_yield(job: Job, *, ran_long: bool) -> bool:
     waiting = runnable_jobs(job.queue)
     if waiting.filter(priority__lt=job.priority).exists():
         return True
-    others = waiting.filter(priority=job.priority)
-    others = others.exclude(lab_id=job.lab_id, created_by_id=job.created_by_id)
-    return ran_long and others.exists()
+    waiting_others = waiting.filter(priority=job.priority)
+    waiting_others = waiting_others.exclude(lab_id=job.lab_id, created_by_id=job.created_by_id)
+    return ran_long and waiting_others.exists()
 
 
 def claim(job_id: uuid.UUID, *, worker: str) -> Job | None:

@@ -88,11 +88,11 @@ def jobs_cancel(request: HttpRequest) -> HttpResponse:
     if "all" not in request.POST:
         jobs = jobs.filter(pk__in=[pk for pk in request.POST.getlist("job") if _is_key(pk)])
     try:
-        done = services.jobs_cancel(jobs=jobs, user=user)
+        counts = services.jobs_cancel(jobs=jobs, user=user)
     except InvalidInputError as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, _cancel_message(done))
+        messages.success(request, _cancel_message(counts))
     query = urlencode({name: value for name, value in filters.items() if value})
     return redirect(f"{reverse('jobs:list')}?{query}" if query else "jobs:list")
 
@@ -105,12 +105,12 @@ def _is_key(text: str) -> bool:
     return True
 
 
-def _cancel_message(done: services.CancellationCounts) -> str:
-    parts = [f"{done.cancelled:,} cancelled"]
-    if done.stopping:
-        parts.append(f"{done.stopping:,} stopping")
-    if done.not_cancelled:
-        parts.append(f"{done.not_cancelled:,} not cancelled: started by others, or already ended")
+def _cancel_message(counts: services.CancellationCounts) -> str:
+    parts = [f"{counts.cancelled:,} cancelled"]
+    if counts.stopping:
+        parts.append(f"{counts.stopping:,} stopping")
+    if counts.not_cancelled:
+        parts.append(f"{counts.not_cancelled:,} not cancelled: started by others, or already ended")
     return ", ".join(parts) + "."
 
 

@@ -278,7 +278,7 @@ def sessions_of(user: User, *, current: str | None) -> list[SessionSeen]:
         row, data = rows[session.session_key], session.get_decoded()
         seen_at = datetime.fromtimestamp(data.get(SEEN, row.created_at.timestamp()), UTC)
         sessions.append(SessionSeen(row, seen_at, row.session_key == current))
-    return sorted(sessions, key=lambda shown: (not shown.is_current, -shown.seen_at.timestamp()))
+    return sorted(sessions, key=lambda seen: (not seen.is_current, -seen.seen_at.timestamp()))
 
 
 def session_get(user: User, *, session_id: uuid.UUID) -> BrowserSession:

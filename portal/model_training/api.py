@@ -73,9 +73,9 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
         data = serializer.validated_data
         is_encoder = data["method"] == LearningMethod.ENCODER
         training = TrainingLimits(data["steps"], data["hours"]) if is_encoder else None
-        made = learning_submit(lab=lab, kind=kind, user=user, training=training)
-        about(request, made.pk)
-        return Response(LearningSerializer(made).data, status=202)
+        learning = learning_submit(lab=lab, kind=kind, user=user, training=training)
+        about(request, learning.pk)
+        return Response(LearningSerializer(learning).data, status=202)
 
     @extend_schema(responses=LearningSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:

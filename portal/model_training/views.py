@@ -143,11 +143,11 @@ def _ask(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:
     if request.POST.get("kind") in Modality.values:
         kind = Modality(request.POST["kind"])
     try:
-        made = learning_submit(lab=lab, kind=kind, user=user, training=_wanted(request))
+        learning = learning_submit(lab=lab, kind=kind, user=user, training=_wanted(request))
     except PortalError as error:
         messages.error(request, error.message)
         return redirect(request.get_full_path())
-    return redirect("model_training:learning", made.pk)
+    return redirect("model_training:learning", learning.pk)
 
 
 def _wanted(request: HttpRequest) -> TrainingLimits | None:
@@ -225,16 +225,16 @@ def _examples(user: User, result: LearningResult) -> list[_Example]:
     """Examples whose region still exists and is visible to the person. One query."""
     keys = {key for example in result.examples for key in (example.roi, *example.old, *example.new)}
     rois = Roi.objects.owned_by(user).filter(pk__in=keys, deleted_at__isnull=True)
-    known = {str(roi.pk): roi for roi in rois.select_related("canvas__case", "label")}
+    rois_by_id = {str(roi.pk): roi for roi in rois.select_related("canvas__case", "label")}
     return [
         _Example(
-            known[example.roi],
+            rois_by_id[example.roi],
             example.gain,
-            old=[known.get(key) for key in example.old],
-            new=[known.get(key) for key in example.new],
+            old=[rois_by_id.get(key) for key in example.old],
+            new=[rois_by_id.get(key) for key in example.new],
         )
         for example in result.examples
-        if example.roi in known
+        if example.roi in rois_by_id
     ]
 
 

@@ -45,8 +45,8 @@ def layer_response(
     component_row = component_of(mosaic, component)
     layer = next((row for row in component_row.layers if row["name"] == name), None)
     if layer is None:
-        known = ", ".join(row["name"] for row in component_row.layers) or "none"
-        raise NotFoundError(f"This mosaic has no such layer; it has {known}.")
+        names = ", ".join(row["name"] for row in component_row.layers) or "none"
+        raise NotFoundError(f"This mosaic has no such layer; it has {names}.")
     path = storage.derived_folder(mosaic.pk) / Path(layer["png"]).name
     etag = f'"layer-{name}-{component}-{component_row.canvas.content_hash[:24]}"'
     return bytes_response(request, _bytes(path), etag=etag, media_type="image/png")

@@ -51,8 +51,8 @@ def require_reader(request: HttpRequest) -> None:
     """Raise ``ForbiddenError`` without the token; if none is set, for remote clients."""
     token = settings.TESSERA_METRICS_TOKEN
     if token:
-        sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if hmac.compare_digest(sent.encode(), token.encode()):
+        header = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if hmac.compare_digest(header.encode(), token.encode()):
             return
         raise ForbiddenError("Metrics need the token of TESSERA_METRICS_TOKEN.")
     passed_on = any(name in request.headers for name in _FORWARDED)

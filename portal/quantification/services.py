@@ -53,9 +53,9 @@ def quantification_start(*, roi: Roi, user: User, staining: str = "") -> Job:
     _require_measurable(roi)
     with transaction.atomic():
         Roi.all_objects.select_for_update().filter(pk=roi.pk).first()
-        known = job_open(roi)
-        if known is not None:
-            return known
+        open_job = job_open(roi)
+        if open_job is not None:
+            return open_job
         wanted = staining or staining_expected(roi.canvas).value
         return job_submit(
             kind=QUANTIFY_KIND,

@@ -80,12 +80,12 @@ def rois_hidden_from(user: User) -> QuerySet[Roi]:
     """
     blind = _blind_assignments()
     mine = blind.filter(person=user).values("canvas_id")
-    others = (
+    hidden_rois = (
         _rois_on_blind_canvases()
         .exclude(created_by=user)
         .filter(Q(canvas__in=mine) | _drawn_blindly())
     )
-    return others.order_by().values("pk")  # type: ignore[return-value]
+    return hidden_rois.order_by().values("pk")  # type: ignore[return-value]
 
 
 def events_unseen(events: Sequence[Event]) -> set[int]:

@@ -35,12 +35,12 @@ class AssignForm(forms.Form):
 
     def wanted(self) -> WantedReadings:
         """Assignments described by a valid form."""
-        given = self.cleaned_data
+        data = self.cleaned_data
         return WantedReadings(
-            canvases=list(given["canvases"]),
-            people=list(given["people"]),
-            due_on=given["due_on"],
-            note=given["note"],
+            canvases=list(data["canvases"]),
+            people=list(data["people"]),
+            due_on=data["due_on"],
+            note=data["note"],
         )
 
 

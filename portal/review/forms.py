@@ -33,14 +33,14 @@ class QueueForm(forms.Form):
     def wanted(self) -> QueueFilter:
         """Filter from the valid fields."""
         self.is_valid()
-        given = self.cleaned_data
-        label, person = given.get("label"), given.get("person")
+        data = self.cleaned_data
+        label, person = data.get("label"), data.get("person")
         return QueueFilter(
-            state=given.get("state") or ReviewState.SUBMITTED,
+            state=data.get("state") or ReviewState.SUBMITTED,
             lab_id=self._lab.pk if self._lab else None,
             label_id=label.pk if label else None,
             person_id=person.pk if person else None,
-            case=given.get("case", ""),
-            since=given.get("since"),
-            until=given.get("until"),
+            case=data.get("case", ""),
+            since=data.get("since"),
+            until=data.get("until"),
         )

@@ -69,9 +69,9 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     )
     def create(self, request: Request) -> Response:
         """Create a webhook. Only this response contains the `secret`."""
-        sent = WebhookCreateSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        wanted, user = dict(sent.validated_data), user_of(request)
+        serializer = WebhookCreateSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        wanted, user = dict(serializer.validated_data), user_of(request)
         lab = lab_chosen(user, wanted.pop("lab", None), at_least=Role.MANAGER)
         hook, secret = services.webhook_create(lab=lab, user=user, **wanted)
         body = self.shown(self.made(hook)) | {"secret": secret}
@@ -88,9 +88,9 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change a webhook. Setting `is_on` to false fails its waiting deliveries."""
         hook = self.seen(self._hook(request, pk))
-        sent = WebhookChangeSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        services.webhook_update(hook=hook, user=user_of(request), **sent.validated_data)
+        serializer = WebhookChangeSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        services.webhook_update(hook=hook, user=user_of(request), **serializer.validated_data)
         return Response(self.shown(hook))
 
     @extend_schema(responses={204: None}, summary="Delete a webhook")
@@ -112,8 +112,8 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     @action(detail=True, methods=["post"])
     def ping(self, request: Request, pk: str) -> Response:
         """Send a message of the type `webhook.ping`; the delivery has the result."""
-        made = services.webhook_ping(hook=self._hook(request, pk), user=user_of(request))
-        return Response(DeliverySerializer(made).data, status=status.HTTP_202_ACCEPTED)
+        delivery = services.webhook_ping(hook=self._hook(request, pk), user=user_of(request))
+        return Response(DeliverySerializer(delivery).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(
         parameters=[DeliveryQuerySerializer],
@@ -154,9 +154,11 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     def replay(self, request: Request, pk: str) -> Response:
         """Send all failed deliveries again, each under its `webhook-id`."""
         hook = self._hook(request, pk)
-        sent = ReplaySerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        count = services.deliveries_replay(hook=hook, user=user_of(request), **sent.validated_data)
+        serializer = ReplaySerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        count = services.deliveries_replay(
+            hook=hook, user=user_of(request), **serializer.validated_data
+        )
         return Response({"count": count}, status=status.HTTP_202_ACCEPTED)
 
     def _hook(self, request: Request, pk: str) -> Webhook:

@@ -190,9 +190,9 @@ def record(results: Sequence[tuple[WebhookDelivery, Answer]]) -> list[Ended]:
         Webhook.objects.filter(pk__in=good | bad).update(last_sent_at=Now())
         Webhook.objects.filter(pk__in=good).exclude(failing_since=None).update(failing_since=None)
         Webhook.objects.filter(pk__in=bad).update(failing_since=Coalesce("failing_since", Now()))
-        gone = {delivery.webhook_id for delivery, answer in results if answer.status == 410}
-        spent = {delivery.webhook_id for delivery, _ in results if _is_last(delivery)} - gone
-        return [*_end(gone, WebhookState.GONE), *_end(spent & bad, WebhookState.FAILING)]
+        gone_ids = {delivery.webhook_id for delivery, answer in results if answer.status == 410}
+        spent = {delivery.webhook_id for delivery, _ in results if _is_last(delivery)} - gone_ids
+        return [*_end(gone_ids, WebhookState.GONE), *_end(spent & bad, WebhookState.FAILING)]
 
 
 def _move(delivery: WebhookDelivery, answer: Answer) -> None:

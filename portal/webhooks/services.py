@@ -109,11 +109,11 @@ def webhook_ping(*, hook: Webhook, user: User) -> WebhookDelivery:
     now = timezone.now()
     body = ping_of(hook.pk, lab_id=hook.lab_id, at=now)
     with transaction.atomic():
-        made = WebhookDelivery.objects.create(
+        delivery = WebhookDelivery.objects.create(
             lab_id=hook.lab_id, webhook=hook, type=PING, body=body, due_at=now
         )
         _emit("webhook.pinged", hook, user)
-    return made
+    return delivery
 
 
 def delivery_replay(*, delivery: WebhookDelivery, user: User) -> WebhookDelivery:

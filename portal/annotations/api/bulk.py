@@ -138,8 +138,8 @@ _PLAIN = ("geometry", "track", "name", "description", "properties", "shape", "is
 
 
 def _step(change: Mapping[str, Any], labels: Mapping[uuid.UUID, Label]) -> RoiStep:
-    given = {name: change[name] for name in _PLAIN if name in change}
-    changes: RoiChanges = {**given}  # type: ignore[typeddict-item]
+    plain_changes = {name: change[name] for name in _PLAIN if name in change}
+    changes: RoiChanges = {**plain_changes}  # type: ignore[typeddict-item]
     if "label" in change:
         changes["label"] = labels[change["label"]] if change["label"] else None
     frame = change.get("frame") or {}

@@ -342,8 +342,8 @@ class LabelVersionApi(ApiViewSet[LabelSetVersion]):
             user_of(request), lab_id=query.validated_data.get("lab")
         )
         page = self.paginate_queryset(versions) or []
-        shown = [LabelVersionSerializer(version).data for version in page]
-        return self.get_paginated_response(shown)
+        data = [LabelVersionSerializer(version).data for version in page]
+        return self.get_paginated_response(data)
 
     @extend_schema(
         request=LabelVersionSerializer,

@@ -165,8 +165,8 @@ def _mark_among(tags: Set[str], lab_id: uuid.UUID) -> str:
 
 
 def _property_types(lab_id: uuid.UUID) -> Response:
-    known = selectors.property_types_of(lab_id)
-    types = [asdict(property_type) for property_type in known]
-    data = {"lab": lab_id, "properties": types, "mark": types_mark(known)}
+    property_types = selectors.property_types_of(lab_id)
+    types = [asdict(property_type) for property_type in property_types]
+    data = {"lab": lab_id, "properties": types, "mark": types_mark(property_types)}
     tag = f'"{data["mark"]}"'
     return Response(PropertyTypesSerializer(data).data, headers={"ETag": tag})

@@ -217,8 +217,8 @@ def _feature(raw: object, tables: _Tables) -> Feature | Problem:
     label = tables.categories[category] if is_known else ""
     shape = feature_description(f"annotation {raw.get('id', '')!s:.20}", label=label)
     if not isinstance(image, int | str) or image not in tables.images.frames:
-        known = tables.images.others.get(image) if isinstance(image, int | str) else None
-        return Problem(known or "its image_id names no image of the document", shape)
+        reason = tables.images.others.get(image) if isinstance(image, int | str) else None
+        return Problem(reason or "its image_id names no image of the document", shape)
     if category is not None and not is_known:
         return Problem("its category_id names no category of the document", shape)
     try:
@@ -226,8 +226,8 @@ def _feature(raw: object, tables: _Tables) -> Feature | Problem:
     except FeatureError as error:
         return Problem(str(error), shape)
     attributes = raw.get("attributes")
-    given = attributes if isinstance(attributes, Mapping) else {}
-    name, more = name_read(given.get("name", ""))
+    attribute_map = attributes if isinstance(attributes, Mapping) else {}
+    name, more = name_read(attribute_map.get("name", ""))
     return Feature(
         id=None,
         geometry=geometry,
@@ -235,7 +235,7 @@ def _feature(raw: object, tables: _Tables) -> Feature | Problem:
         name=name,
         label=label,
         color=None,
-        foreign=_foreign(raw, given),
+        foreign=_foreign(raw, attribute_map),
         notes=(*notes, *more),
     )
 

@@ -54,12 +54,12 @@ def videos_of_others(videos: Mapping[Hashable, object], plane: Plane) -> dict[Ha
 
 
 def event_read(
-    raw: object, categories: Mapping[Any, str], others: Mapping[Hashable, str]
+    raw: object, categories: Mapping[Any, str], unread_videos: Mapping[Hashable, str]
 ) -> EventFeature | Problem:
     """An entry of ``events``; without a name it has that of its category.
 
     Args:
-        others: videos that are not read, with a reason.
+        unread_videos: videos that are not read, with a reason.
     """
     if not isinstance(raw, Mapping):
         return Problem("not an event")
@@ -67,8 +67,8 @@ def event_read(
     named = categories.get(category, "") if isinstance(category, int | str) else ""
     name = one_line(str(raw.get("name") or named))
     shape = feature_description("Event", name)
-    if isinstance(video, int | str) and video in others:
-        return Problem(others[video], shape)
+    if isinstance(video, int | str) and video in unread_videos:
+        return Problem(unread_videos[video], shape)
     first = raw.get("first_frame")
     last = raw.get("last_frame", first)
     if not _is_frame(first) or not _is_frame(last):

@@ -35,15 +35,17 @@ class FrameTags:
         self._count += 1
         if self._count > MAX_TAGS:
             raise FormatError(f"CVAT: more than {MAX_TAGS:,} tags.")
-        given = {
+        attributes = {
             one_line(attribute.get("name", ""))[:60]: (attribute.text or "").strip()
             for attribute in list(tag.iter("attribute"))[:_MAX_ATTRIBUTES]
         }
-        own_id, note = given.pop(EVENT_KEY, ""), given.pop(NOTE_KEY, "")
+        own_id, note = attributes.pop(EVENT_KEY, ""), attributes.pop(NOTE_KEY, "")
         if own_id and note:
             self._notes[own_id] = note
-        others = "\n".join(f"{name}: {value}" for name, value in given.items() if value)
-        words = "" if own_id else "\n".join(filter(None, (note, others)))
+        attribute_lines = "\n".join(
+            f"{name}: {value}" for name, value in attributes.items() if value
+        )
+        words = "" if own_id else "\n".join(filter(None, (note, attribute_lines)))
         self._frames[own_id, one_line(tag.get("label", "")), words].add(frame)
 
     def events(self) -> list[EventFeature]:
@@ -96,10 +98,10 @@ def frame_tags(events: Iterable[VideoEvent]) -> Iterator[tuple[int, str]]:
 
 
 def _tag(event: VideoEvent, frame: int) -> str:
-    given = {EVENT_KEY: str(event.pk)}
+    attributes = {EVENT_KEY: str(event.pk)}
     if event.note and frame == event.first_index:
-        given[NOTE_KEY] = event.note
+        attributes[NOTE_KEY] = event.note
     inner = "".join(
-        f'<attribute name="{key}">{text(value)}</attribute>' for key, value in given.items()
+        f'<attribute name="{key}">{text(value)}</attribute>' for key, value in attributes.items()
     )
     return f'<tag label={attribute(event.name)} source="manual">{inner}</tag>\n'

@@ -61,7 +61,7 @@ def _instance(highdicom: Any, plane: Plane, groups: dict[tuple[str, str], list[A
     from highdicom import ann
     from pydicom.sr.codedict import codes
 
-    made = [
+    annotation_groups = [
         ann.AnnotationGroup(
             number=number,
             uid=_uid(plane, f"group {label}" + ("" if graphic == "POLYGON" else f" {graphic}")),
@@ -77,7 +77,7 @@ def _instance(highdicom: Any, plane: Plane, groups: dict[tuple[str, str], list[A
     return ann.MicroscopyBulkSimpleAnnotations(
         source_images=[_source(plane)],
         annotation_coordinate_type=ann.AnnotationCoordinateTypeValues.SCOORD,
-        annotation_groups=made,
+        annotation_groups=annotation_groups,
         series_instance_uid=_uid(plane, "annotations"),
         series_number=1,
         sop_instance_uid=highdicom.UID(),

@@ -111,12 +111,12 @@ def _frames(images: Sequence[DocumentImage], plane: Plane) -> tuple[list[Documen
     title = _stem(plane.name)
     named = [key for key in series if title in key]
     if len(series) > 1 and len(named) != 1:
-        shown = ", ".join(
+        series_names = ", ".join(
             _shown(images_of_series[0]) for images_of_series in list(series.values())[:3]
         )
         return [], (
-            f"None was read: images of {len(series)} videos ({shown}), and not one has the name of "
-            "this video. Give the item the name of its video, and import again."
+            f"None was read: images of {len(series)} videos ({series_names}), and not one has the "
+            "name of this video. Give the item the name of its video, and import again."
         )
     chosen = (
         series[named[0]]
@@ -125,10 +125,10 @@ def _frames(images: Sequence[DocumentImage], plane: Plane) -> tuple[list[Documen
     )
     if not chosen:
         return [], "None was read: no image has the size of this video." if images else ""
-    others = " Images of other videos were not read." if len(chosen) < len(images) else ""
+    unread_note = " Images of other videos were not read." if len(chosen) < len(images) else ""
     return chosen, (
         "Each image was put on the frame of this video that the number at the end of its name "
-        f"says, counted from 0.{others}"
+        f"says, counted from 0.{unread_note}"
     )
 
 

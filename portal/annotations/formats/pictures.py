@@ -47,12 +47,12 @@ class Picture:
         scale = min(choices.width_px / window[2], MAX_SIDE_PX / max(window[2:]))
         size = (max(1, round(window[2] * scale)), max(1, round(window[3] * scale)))
         picture = Image.fromarray(window_pixels(plane, window, size, frame[1]))
-        shown = [
+        rois_inside = [
             roi
             for roi in rois()
             if _is_in(roi, window) and (not plane.is_video or roi.frame_index == frame[0])
         ]
-        _draw(picture, shown, window)
+        _draw(picture, rois_inside, window)
         if plane.mpp_x:
             _scale_bar(picture, plane.mpp_x * window[2] / size[0])
         stream = io.BytesIO()

@@ -54,11 +54,11 @@ class Plane:
     @property
     def sizes_text(self) -> str:
         """The sizes that images of it have, for messages."""
-        shown = f"{self.width_px} x {self.height_px}"
+        size = f"{self.width_px} x {self.height_px}"
         if self.file_size is None:
-            return shown
+            return size
         width, height = self.file_size
-        return f"{shown}, and {width} x {height} in its file"
+        return f"{size}, and {width} x {height} in its file"
 
 
 def plane_of(canvas: Canvas) -> Plane:

@@ -82,9 +82,9 @@ def documents_open(stream: IO[bytes], *, named: str = AUTO) -> tuple[list[Docume
     if is_zip(head):
         _open_archive(stream, unpacking)
         if not unpacking.documents:
-            shown = ", ".join(unpacking.unread[:_NAMES_SHOWN]) or "no file at all"
+            names = ", ".join(unpacking.unread[:_NAMES_SHOWN]) or "no file at all"
             raise FormatError(
-                f"The ZIP archive holds no document of a supported format: it holds {shown}.",
+                f"The ZIP archive holds no document of a supported format: it holds {names}.",
                 code="unknown-format",
             )
         return unpacking.documents, unpacking.unread
@@ -185,7 +185,7 @@ def _decoded(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _temporary(
-    pieces: Iterator[bytes] | list[bytes], rest: IO[bytes] | None, unpacking: _Unpacking
+    pieces: Iterator[bytes] | list[bytes], remainder: IO[bytes] | None, unpacking: _Unpacking
 ) -> IO[bytes]:
     file = SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - outlives this call
 
@@ -202,7 +202,7 @@ def _temporary(
 
     for piece in pieces:
         write(piece)
-    while rest is not None and (piece := rest.read(_PIECE_BYTES)):
+    while remainder is not None and (piece := remainder.read(_PIECE_BYTES)):
         write(piece)
     file.seek(0)
     return cast(IO[bytes], file)

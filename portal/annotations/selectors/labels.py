@@ -71,10 +71,10 @@ class ColorClash:
 
 def label_tree(labels: Iterable[Label]) -> list[LabelRow]:
     """Labels in their order, each followed by those below it; retired ones are left out."""
-    shown = [label for label in labels if label.retired_at is None]
-    ids = {label.pk for label in shown}
+    active = [label for label in labels if label.retired_at is None]
+    ids = {label.pk for label in active}
     below: defaultdict[uuid.UUID | None, list[Label]] = defaultdict(list)
-    for label in shown:
+    for label in active:
         below[label.parent_id if label.parent_id in ids else None].append(label)
     ordered: list[LabelRow] = []
 

@@ -22,8 +22,8 @@ def is_own(roi: Roi, user: User) -> bool:
     if roi.created_by_id == user.pk:
         return True
     rows = RoiRevision.objects.filter(roi=roi).order_by()
-    made = list(rows.filter(author=user, label_merge=None).values_list("version", flat=True))
-    compared = rows.filter(version__in={*made, *(version - 1 for version in made)})
+    versions = list(rows.filter(author=user, label_merge=None).values_list("version", flat=True))
+    compared = rows.filter(version__in={*versions, *(version - 1 for version in versions)})
     reviewed = compared.values_list("version", "geometry", "track", "label_id")
     contents = {version: what for version, *what in reviewed}
-    return any(contents[version] != contents.get(version - 1) for version in made)
+    return any(contents[version] != contents.get(version - 1) for version in versions)

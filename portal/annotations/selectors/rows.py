@@ -98,10 +98,10 @@ class RoiRows:
 def roi_rows_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list[RoiRow]:
     """ROI rows of a canvas by id, deleted ones included, in the given order; unknown ids are
     skipped."""
-    shown = Roi.objects.visible_to(user).filter(canvas=canvas)
+    visible = Roi.objects.visible_to(user).filter(canvas=canvas)
     by_id: dict[uuid.UUID, RoiRow] = {}
     for start in range(0, len(ids), _ROWS_AT_ONCE):
-        rows = shown.filter(pk__in=ids[start : start + _ROWS_AT_ONCE]).order_by()
+        rows = visible.filter(pk__in=ids[start : start + _ROWS_AT_ONCE]).order_by()
         by_id |= {row.id: row for row in _read(rows, with_outlines=True)}
     return [by_id[roi_id] for roi_id in ids if roi_id in by_id]
 

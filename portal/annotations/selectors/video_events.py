@@ -75,6 +75,6 @@ def video_event_names(user: User, lab_id: uuid.UUID) -> Sequence[str]:
     rows = VideoEvent.objects.visible_to(user).filter(lab_id=lab_id, deleted_at=None)
     used = rows.order_by().values_list("name").annotate(number=Count("pk"))
     names = [name for name, _ in used.order_by("-number", "name")[:MAX_SUGGESTIONS]]
-    known = {name_key(name) for name in names}
-    names += [name for name in COMMON_NAMES if name_key(name) not in known]
+    keys = {name_key(name) for name in names}
+    names += [name for name in COMMON_NAMES if name_key(name) not in keys]
     return names[:MAX_SUGGESTIONS]

@@ -113,8 +113,8 @@ def _carry_out(
     frames: dict[tuple[int | None, int | None], FrameRef | None] = {}
     now = timezone.now()
     with transaction.atomic():
-        known = _locked_rows(canvas, user, steps)
-        stale = [step.roi_id for step in steps if _is_stale(known, step)]
+        rows = _locked_rows(canvas, user, steps)
+        stale = [step.roi_id for step in steps if _is_stale(rows, step)]
         if stale:
             raise StaleVersionError(
                 f"{len(stale)} of {len(steps)} ROIs were changed by someone else."
@@ -124,12 +124,12 @@ def _carry_out(
         new = [
             _new_roi(canvas, user, step, shapes[step.roi_id], frames)
             for step in steps
-            if step.action == RoiAction.CREATE and step.roi_id not in known
+            if step.action == RoiAction.CREATE and step.roi_id not in rows
         ]
         changed = [
             written
             for step in steps
-            if step.roi_id in known and (written := _apply(known[step.roi_id], step, now))
+            if step.roi_id in rows and (written := _apply(rows[step.roi_id], step, now))
         ]
         rois_save(canvas, user, new, changed)
 
@@ -178,8 +178,8 @@ def _hidden(user: User, canvas: Canvas) -> set[uuid.UUID]:
     return set(rows.values_list("pk", flat=True))
 
 
-def _is_stale(known: dict[uuid.UUID, Roi], step: RoiStep) -> bool:
-    roi = known.get(step.roi_id)
+def _is_stale(rois: dict[uuid.UUID, Roi], step: RoiStep) -> bool:
+    roi = rois.get(step.roi_id)
     if roi is None or step.action == RoiAction.CREATE or roi.version == step.version:
         return False
     return _difference(roi, step, timezone.now()) != {}
@@ -280,9 +280,9 @@ def _update(changed: list[Written]) -> None:
             alike[frozenset(change.fields.items())].append(change.roi)
     apart = [change for change in changed if change.is_its_own or len(alike) > MAX_GROUPED_UPDATES]
     for fields, rois in alike.items() if len(alike) <= MAX_GROUPED_UPDATES else ():
-        given = dict(fields) | {"version": F("version") + 1, "updated_at": rois[0].updated_at}
+        updates = dict(fields) | {"version": F("version") + 1, "updated_at": rois[0].updated_at}
         for start in range(0, len(rois), CHUNK):
             ids = [roi.pk for roi in rois[start : start + CHUNK]]
-            Roi.objects.filter(pk__in=ids).update(**given)
+            Roi.objects.filter(pk__in=ids).update(**updates)
     names = {name for change in apart for name in change.fields}
     rows_update([change.roi for change in apart], [*sorted(names), "version", "updated_at"])

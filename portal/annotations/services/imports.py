@@ -265,16 +265,16 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
     now, written = timezone.now(), list[Written]()
     for roi in as_imported:
         action = first[roi.pk].action
-        gone: RoiColumns = {} if action == RoiAction.UPDATE else {"deleted_at": now}
+        deletion: RoiColumns = {} if action == RoiAction.UPDATE else {"deleted_at": now}
         try:
             fields = changed_fields(roi, before.get(roi.pk, {}))[0]
         except PortalError:
             count["skipped"] += 1  # it cannot be as it was
             continue
-        count["removed" if gone else "reverted"] += 1
-        if fields or gone:
-            done = RoiAction.DELETE if gone else RoiAction.UPDATE
-            written.append(_written(roi, done, fields | gone, now))
+        count["removed" if deletion else "reverted"] += 1
+        if fields or deletion:
+            roi_action = RoiAction.DELETE if deletion else RoiAction.UPDATE
+            written.append(_written(roi, roi_action, fields | deletion, now))
     rois_save(row.canvas, user, [], written)
     return count
 

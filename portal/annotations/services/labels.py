@@ -40,11 +40,11 @@ _COLOR = re.compile(r"#[0-9a-fA-F]{6}\Z")
 
 def label_set_ensure(*, lab: Lab) -> LabelSet:
     """The lab's default label set, made with a few starter labels where there is none yet."""
-    known: LabelSet | None = (
+    existing: LabelSet | None = (
         LabelSet.objects.filter(lab=lab).order_by("-is_default", "created_at").first()
     )
-    if known is not None:
-        return known
+    if existing is not None:
+        return existing
     with transaction.atomic():
         label_set, created = LabelSet.objects.get_or_create(
             lab=lab, name=DEFAULT_SET, defaults={"is_default": True}
@@ -94,14 +94,14 @@ def label_create(
     if position is None:
         last = label_set.labels.aggregate(last=Max("position"))["last"]
         position = 0 if last is None else last + 1
-    taken = set(label_set.labels.filter(retired_at=None).values_list("key", flat=True))
+    used_keys = set(label_set.labels.filter(retired_at=None).values_list("key", flat=True))
     label = Label(
         lab=lab,
         label_set=label_set,
         name=_clean_name(name),
         color=_clean_color(color or color_next(lab=lab)),
         position=position,
-        key=next((key for key in KEYS if key not in taken), ""),
+        key=next((key for key in KEYS if key not in used_keys), ""),
         parent=parent,
     )
     label_parent_check(label)
@@ -167,12 +167,12 @@ def labels_order(
     label_set = label_set_ensure(lab=lab)
     with transaction.atomic():
         labels = {label_row.pk: label_row for label_row in label_set.labels.select_for_update()}
-        shown = {pk for pk, label_row in labels.items() if label_row.retired_at is None}
-        if len(order) != len(shown) or {label_row for label_row, _ in order} != shown:
+        active_ids = {pk for pk, label_row in labels.items() if label_row.retired_at is None}
+        if len(order) != len(active_ids) or {label_row for label_row, _ in order} != active_ids:
             raise InvalidInputError(
                 "labels: the labels of the lab have changed. Reload the page and order them again."
             )
-        if {parent for _, parent in order} - shown - {None}:
+        if {parent for _, parent in order} - active_ids - {None}:
             raise InvalidInputError("parent: no such label in this lab.", code="unknown-label")
         for position, (label_row, parent) in enumerate(order):
             labels[label_row].position, labels[label_row].parent = (
@@ -266,8 +266,8 @@ def label_parent_check(label: Label) -> None:
 def _saved(label: Label, *, action: str, fields: Collection[str] | None = None) -> Label:
     """Save all columns of a new label, else only ``fields``: concurrent changes are preserved."""
     with transaction.atomic():
-        others = label.label_set.labels.exclude(pk=label.pk).filter(retired_at=None)
-        twins = others.filter(name_key=name_key(label.name))
+        other_labels = label.label_set.labels.exclude(pk=label.pk).filter(retired_at=None)
+        twins = other_labels.filter(name_key=name_key(label.name))
         if label.retired_at is None and twins.exists():
             raise _taken(label)
         columns = None if fields is None else {*fields, "name_key"}

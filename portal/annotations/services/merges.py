@@ -105,14 +105,14 @@ def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
         now = LabelMerge.objects.select_for_update().get(pk=merge.pk)
         if now.undone_at is not None:
             raise ConflictError("This merge has already been undone.", code="merge-undone")
-        others = source.label_set.labels.exclude(pk=source.pk).filter(retired_at=None)
-        if others.filter(name_key=name_key(source.name)).exists():
+        other_labels = source.label_set.labels.exclude(pk=source.pk).filter(retired_at=None)
+        if other_labels.filter(name_key=name_key(source.name)).exists():
             raise ConflictError(
                 f'Another label is called "{source.name}" now. Rename it first.',
                 code="label-exists",
             )
         source.retired_at = source.merged_into = None
-        source.key = "" if others.filter(key=now.key).exists() else now.key
+        source.key = "" if other_labels.filter(key=now.key).exists() else now.key
         source.save()
         _children_return(now, source)
         ours = RoiRevision.objects.filter(label_merge=merge, label=merge.target)

@@ -55,9 +55,12 @@ def property_types_set(
 
 def property_type_add(*, lab: Lab, user: User, mark: str, data: PropertyForm) -> Types:
     """Append a property type. Raises as ``property_types_set``."""
-    made = PropertyType(data.name, data.kind, data.choices, data.unit)
+    new_type = PropertyType(data.name, data.kind, data.choices, data.unit)
     return _changed(
-        lab, user, mark, lambda types: [asdict(property_type) for property_type in (*types, made)]
+        lab,
+        user,
+        mark,
+        lambda types: [asdict(property_type) for property_type in (*types, new_type)],
     )
 
 
@@ -80,13 +83,13 @@ def property_type_move(*, lab: Lab, user: User, mark: str, key: str, by: int) ->
     """Up (-1) or down (1) among those that are not retired; at the end it stays."""
 
     def moved(types: Types) -> object:
-        shown = [property_type for property_type in types if not property_type.retired]
-        at = shown.index(_named(shown, key))
-        shown.insert(max(at + by, 0), shown.pop(at))
+        active = [property_type for property_type in types if not property_type.retired]
+        at = active.index(_named(active, key))
+        active.insert(max(at + by, 0), active.pop(at))
         return [
             asdict(property_type)
             for property_type in (
-                *shown,
+                *active,
                 *(property_type for property_type in types if property_type.retired),
             )
         ]
@@ -149,9 +152,9 @@ def properties_given(lab_id: uuid.UUID, *payloads: Mapping[str, Any]) -> Any:
     Raises:
         InvalidInputError: a value is not of its type.
     """
-    given = [payload["properties"] for payload in payloads if "properties" in payload]
-    if given:
+    values = [payload["properties"] for payload in payloads if "properties" in payload]
+    if values:
         types = property_types_of(lab_id)
-        for properties in given:
+        for properties in values:
             properties_require(properties, types)
-    return given[0] if given else None
+    return values[0] if values else None

@@ -102,13 +102,17 @@ class FileSource:
             for document in self._own()
             if (text := self._image_decided(document))
         ]
-        others = [candidate.name for candidate in self.documents if candidate not in self._own()]
-        if others:
+        other_names = [
+            candidate.name for candidate in self.documents if candidate not in self._own()
+        ]
+        if other_names:
             sentences.append(f"Of the archive, {self._own()[0].name} was read, by its name.")
         if self.unread:
-            shown = ", ".join(self.unread[:FILES_SHOWN])
+            unread_names = ", ".join(self.unread[:FILES_SHOWN])
             more = len(self.unread) - FILES_SHOWN
-            sentences.append(f"Not read: {shown}{f' and {more:,} more files' if more > 0 else ''}.")
+            sentences.append(
+                f"Not read: {unread_names}{f' and {more:,} more files' if more > 0 else ''}."
+            )
         return " ".join(sentences[:MAX_SENTENCES])
 
     def _own(self) -> Sequence[Document]:
@@ -323,21 +327,21 @@ def _surveyed(source: Source, counted: Callable[[int], None] | None) -> tuple[in
 
 def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan | EventPlan]]:
     """Yield the features to write, in parts; refuse the others."""
-    import_progress, done = run.work.import_progress, run.work.done
+    import_progress, start = run.work.import_progress, run.work.done
     if import_progress and import_progress.can_resume and isinstance(source, FileSource):
-        given, first = source.behind(done, import_progress), done
+        stream, first = source.behind(start, import_progress), start
         run.seen = import_progress.seen
     else:
-        given, first = source(), 0
-    features = enumerate(given, first)
+        stream, first = source(), 0
+    features = enumerate(stream, first)
     while part := list(_part(features)):
         plans = [plan for index, raw in part if (plan := _planned(run, index, raw))]
         run.read = part[-1][0] + 1
         if import_progress:
             import_progress.write(
-                run.read, given.place() if isinstance(given, FeatureStream) else None
+                run.read, stream.place() if isinstance(stream, FeatureStream) else None
             )
-        if run.read > done and (new := [p for p in plans if p.index >= done]):
+        if run.read > start and (new := [p for p in plans if p.index >= start]):
             yield new
         run.part_ends()
         gc.collect(1)
@@ -434,14 +438,14 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | EventPlan | None
 
 
 def _planned_event(run: ImportRun, index: int, feature: EventFeature) -> EventPlan | None:
-    given: VideoEventChanges = {
+    changes: VideoEventChanges = {
         "name": feature.name,
         "note": feature.note,
         "first_index": feature.first_index,
         "last_index": feature.last_index,
     }
     try:
-        event = video_event_prepare(canvas=run.canvas, user=run.user, given=given)
+        event = video_event_prepare(canvas=run.canvas, user=run.user, changes=changes)
     except PortalError as error:
         run.refuse(index, error.message, describe_feature(feature))
         return None

@@ -218,8 +218,8 @@ def roi_delete(
         if roi.deleted_at is None:
             if not despite_lock:
                 require_unlocked(roi)
-            gone: RoiColumns = {"deleted_at": timezone.now()}
-            _change(roi, gone, RoiAction.DELETE, user)
+            deletion: RoiColumns = {"deleted_at": timezone.now()}
+            _change(roi, deletion, RoiAction.DELETE, user)
     return roi
 
 

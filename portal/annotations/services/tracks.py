@@ -93,9 +93,9 @@ def _key_frame(canvas: Canvas, raw: object, *, times: Times | None) -> KeyFrame:
     geometry, shape = None, RoiKind.POLYGON.value
     if not outside:
         size = {"width_px": canvas.width_px, "height_px": canvas.height_px}
-        made = shape_from_geojson(raw.get("geometry"), **size)
-        geometry = made.geometry
-        if raw.get("shape") == RoiKind.ELLIPSE and is_ellipse(made):
+        frame_shape = shape_from_geojson(raw.get("geometry"), **size)
+        geometry = frame_shape.geometry
+        if raw.get("shape") == RoiKind.ELLIPSE and is_ellipse(frame_shape):
             shape = RoiKind.ELLIPSE.value
     by = raw.get("by", "hand")
     if by not in MADE_BY:

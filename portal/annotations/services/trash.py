@@ -65,9 +65,9 @@ class Purger:
                 payloads[lab_id].append({self.key: str(pk), "case_id": str(case_id)})
             for lab_id, of_lab in payloads.items():  # before the rows go, for what hangs on them
                 events_emit(self.event, lab_id=lab_id, payloads=of_lab)
-            gone = [payload[self.key] for of_lab in payloads.values() for payload in of_lab]
-            self.model.all_objects.filter(pk__in=gone).delete()
-        return len(gone)
+            purged_ids = [payload[self.key] for of_lab in payloads.values() for payload in of_lab]
+            self.model.all_objects.filter(pk__in=purged_ids).delete()
+        return len(purged_ids)
 
 
 ROI_PURGER = Purger(Roi, RoiEvent.PURGED, "roi_id")

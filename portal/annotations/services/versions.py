@@ -69,10 +69,10 @@ class Versions(Generic[Row]):
 
     def write(self, row: Row, fields: Mapping[str, object]) -> None:
         """UPDATE guarded by the version: of two writers that saw the same version, one wins."""
-        given = {**fields, "version": row.version + 1, "updated_at": timezone.now()}
-        if not self.model.objects.filter(pk=row.pk, version=row.version).update(**given):
+        updates = {**fields, "version": row.version + 1, "updated_at": timezone.now()}
+        if not self.model.objects.filter(pk=row.pk, version=row.version).update(**updates):
             raise _stale(row, row.version)
-        for name, value in given.items():
+        for name, value in updates.items():
             setattr(row, name, value)
 
     def require_canvas(self, canvas_id: uuid.UUID) -> None:
@@ -90,30 +90,30 @@ class Versions(Generic[Row]):
         Raises:
             ConflictError: the id is taken by something else.
         """
-        if can_exist and (known := self._created_before(row)):
-            return known
+        if can_exist and (existing := self._created_before(row)):
+            return existing
         try:
             with transaction.atomic():
                 self.require_canvas(row.canvas_id)
                 row.save(force_insert=True)
                 record()
-        except IntegrityError:  # the same save, sent twice at once
-            if can_exist and (known := self._created_before(row)):
-                return known
+        except IntegrityError:  # a concurrent request has created the same row
+            if can_exist and (existing := self._created_before(row)):
+                return existing
             raise
         return row
 
     def _created_before(self, row: Row) -> Row | None:
         rows = self.model.all_objects.select_related("canvas__video", "created_by")
-        known: Row | None = rows.filter(pk=row.pk).first()
-        if known is None:
+        existing: Row | None = rows.filter(pk=row.pk).first()
+        if existing is None:
             return None
-        first = known.revisions.filter(version=1).first()
-        if not _alike(known, row, self.place) or not first or not _alike(first, row, self.state):
+        first = existing.revisions.filter(version=1).first()
+        if not _alike(existing, row, self.place) or not first or not _alike(first, row, self.state):
             raise ConflictError(
                 f"id: {row.pk} is taken by another {self.noun}. Choose a new UUID.", code="id-taken"
             )
-        return known
+        return existing
 
 
 def _alike(first: object, second: object, fields: tuple[str, ...]) -> bool:

@@ -75,20 +75,20 @@ def video_event_create(
     """
     require_annotate(user, canvas.lab_id)
     last = first_index if last_index is None else last_index
-    given: VideoEventChanges = {
+    changes: VideoEventChanges = {
         "name": name,
         "note": note,
         "first_index": first_index,
         "last_index": last,
     }
-    event = video_event_prepare(canvas=canvas, user=user, given=given)
+    event = video_event_prepare(canvas=canvas, user=user, changes=changes)
     event.pk = event_id or event.pk
     record = partial(_record, event, RoiAction.CREATE, user)
     saved = EVENTS.insert_once(event, record, can_exist=event_id is not None)
     return VideoEventSaved(saved, created=saved is event)
 
 
-def video_event_prepare(*, canvas: Canvas, user: User, given: VideoEventChanges) -> VideoEvent:
+def video_event_prepare(*, canvas: Canvas, user: User, changes: VideoEventChanges) -> VideoEvent:
     """A new event, checked: nothing is written, rights are the caller's matter.
 
     Raises:
@@ -97,7 +97,7 @@ def video_event_prepare(*, canvas: Canvas, user: User, given: VideoEventChanges)
     if canvas.kind != CanvasKind.VIDEO:
         raise InvalidInputError("canvas: only a video has events; this is an image.")
     event = VideoEvent(lab_id=canvas.lab_id, canvas=canvas, created_by=user)
-    for field, value in changed_event_fields(event, given).items():
+    for field, value in changed_event_fields(event, changes).items():
         setattr(event, field, value)
     return event
 
@@ -176,11 +176,11 @@ def video_events_import_undo(
     count: Counter[str] = Counter()
     for event in VideoEvent.objects.select_for_update().filter(pk__in=ids).order_by("pk"):
         event.canvas = roi_import.canvas
-        done = list(event.revisions.filter(roi_import=roi_import))
-        if event.version != done[-1].version:
+        revisions = list(event.revisions.filter(roi_import=roi_import))
+        if event.version != revisions[-1].version:
             count["skipped"] += 1
             continue
-        was = event.revisions.filter(version=done[0].version - 1).values(*_STATE).first()
+        was = event.revisions.filter(version=revisions[0].version - 1).values(*_STATE).first()
         before: VideoEventChanges = {**was} if was else {}  # type: ignore[typeddict-item]
         try:
             fields = changed_event_fields(event, before)
@@ -188,7 +188,7 @@ def video_events_import_undo(
             count["skipped"] += 1  # it cannot be as it was
             continue
         action = RoiAction.UPDATE
-        if done[0].action != RoiAction.UPDATE:
+        if revisions[0].action != RoiAction.UPDATE:
             action, fields["deleted_at"] = RoiAction.DELETE, timezone.now()
         _change(event, fields, action, user)
         count["reverted" if action == RoiAction.UPDATE else "removed"] += 1

@@ -125,14 +125,14 @@ def _page(
 def _restored(
     request: HttpRequest, row: Roi | VideoEvent, restore: Callable[[], object]
 ) -> HttpResponse:
-    do_and_report(request, restore, done=f"{_words(row)} on {row.canvas.name} is back.")
+    do_and_report(request, restore, message=f"{_words(row)} on {row.canvas.name} is back.")
     return _to_trash(row)
 
 
 def _purged(
     request: HttpRequest, row: Roi | VideoEvent, purge: Callable[[], object]
 ) -> HttpResponse:
-    do_and_report(request, purge, done=f"{_words(row)} is gone.")
+    do_and_report(request, purge, message=f"{_words(row)} is gone.")
     return _to_trash(row)
 
 

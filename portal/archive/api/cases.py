@@ -64,9 +64,9 @@ class CaseViewSet(ApiViewSet[Case]):
     @extend_schema(parameters=[ETAG_MADE], responses={201: CaseSerializer})
     def create(self, request: Request) -> Response:
         """Create a case in ``lab``. 409 if the lab has a case with this accession number."""
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        values = dict(sent.validated_data)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = dict(serializer.validated_data)
         lab = lab_chosen(user_of(request), values.pop("lab_id", None), at_least=Role.ANNOTATOR)
         modality = values.pop("modality", "")
         case = case_create(lab=lab, user=user_of(request), **values)
@@ -77,9 +77,9 @@ class CaseViewSet(ApiViewSet[Case]):
     def update(self, request: Request, pk: str, *, partial: bool = False) -> Response:
         """Replace the details of a case."""
         case = self.get_object()
-        sent = self.get_serializer(case, data=request.data, partial=partial)
-        sent.is_valid(raise_exception=True)
-        values = dict(sent.validated_data)
+        serializer = self.get_serializer(case, data=request.data, partial=partial)
+        serializer.is_valid(raise_exception=True)
+        values = dict(serializer.validated_data)
         if values.pop("lab_id", case.lab_id) != case.lab_id:
             raise InvalidInputError("lab: a case cannot move to another lab.")
         modality = values.pop("modality", None)

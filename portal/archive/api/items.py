@@ -123,14 +123,16 @@ class ItemViewSet(
         if is_known:
             admit(QueryDict())
         fields, files = files_receive(http, admit=admitted if is_known else admit)
-        sent = ItemUploadSerializer(data={"case": cases[0].pk, **fields.dict(), **files.dict()})
-        sent.is_valid(raise_exception=True)
-        file = sent.validated_data["file"]
+        serializer = ItemUploadSerializer(
+            data={"case": cases[0].pk, **fields.dict(), **files.dict()}
+        )
+        serializer.is_valid(raise_exception=True)
+        file = serializer.validated_data["file"]
         received = item_receive(
             case=cases[0],
             file=file,
             filename=file.name or "",
-            name=sent.validated_data.get("name", ""),
+            name=serializer.validated_data.get("name", ""),
             user=user,
             only=self.only,
         )
@@ -138,8 +140,8 @@ class ItemViewSet(
 
     def get_parsers(self) -> list[BaseParser]:
         """Files come as forms, a title as JSON."""
-        sent = getattr(self, "request", None)
-        if sent is not None and sent.method == "PATCH":
+        request = getattr(self, "request", None)
+        if request is not None and request.method == "PATCH":
             return [BoundedJsonParser()]
         return super().get_parsers()
 
@@ -155,15 +157,15 @@ class ItemViewSet(
         return Response(status=http_status.HTTP_204_NO_CONTENT)
 
     def _change(self, request: Request, body: type[ItemNameSerializer]) -> Response:
-        item, sent = self.get_object(), body(data=request.data)
-        sent.is_valid(raise_exception=True)
-        if not sent.validated_data:
+        item, serializer = self.get_object(), body(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        if not serializer.validated_data:
             raise InvalidInputError("Nothing to change: send a name or a stain.")
-        if "name" in sent.validated_data:
-            name = sent.validated_data["name"]
+        if "name" in serializer.validated_data:
+            name = serializer.validated_data["name"]
             item_rename(item=item, user=user_of(request), name=name)
-        if "stain" in sent.validated_data:
-            stain = sent.validated_data["stain"]
+        if "stain" in serializer.validated_data:
+            stain = serializer.validated_data["stain"]
             slide_stain_set(slide=item, user=user_of(request), stain=stain)
         return Response(self.get_serializer(self.get_object()).data)
 
@@ -257,9 +259,9 @@ class VideoViewSet(ItemViewSet):
         limit = _whole(request, "limit", default=1000, low=1, high=MAX_FRAMES_PER_PAGE)
         page = frame_page(self.get_object(), start=start, limit=limit)
         after = start + len(page["frames"])
-        rest = page["count"] > after and page["frames"]
+        has_more = page["count"] > after and page["frames"]
         here = request.build_absolute_uri()
-        following = replace_query_param(here, "start", after) if rest else None
+        following = replace_query_param(here, "start", after) if has_more else None
         return Response({**page, "next": following})
 
     @extend_schema(
@@ -317,10 +319,10 @@ class VideoViewSet(ItemViewSet):
 
 
 def _whole(request: Request, name: str, *, default: int, low: int, high: int) -> int:
-    sent = request.query_params.get(name, "").strip()
-    if not sent:
+    text = request.query_params.get(name, "").strip()
+    if not text:
         return default
-    value = int(sent) if sent.isdecimal() and len(sent) < 12 else -1
+    value = int(text) if text.isdecimal() and len(text) < 12 else -1
     if not low <= value <= high:
         raise InvalidInputError(f"{name}: expected a whole number from {low} to {high}.")
     return value

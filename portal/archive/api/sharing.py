@@ -98,9 +98,9 @@ class CaseSharesApi(ApiView, GenericAPIView[CaseShare]):
         """
         user = user_of(request)
         case = case_get(user=user, case_id=case_id)
-        sent = ShareOfferSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        share = share_offer(case=case, user=user, **sent.validated_data)
+        serializer = ShareOfferSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        share = share_offer(case=case, user=user, **serializer.validated_data)
         return Response(ShareSerializer(share).data, status=status.HTTP_201_CREATED)
 
 

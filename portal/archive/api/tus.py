@@ -17,18 +17,18 @@ MAX_METADATA_CHARS = 8192  # characters of Upload-Metadata; a name and a few ids
 
 def whole_of(request: HttpRequest, name: str) -> int:
     """A header that counts bytes."""
-    sent = request.headers.get(name, "")
-    if not (sent.isascii() and sent.isdecimal() and len(sent) < 16):
+    text = request.headers.get(name, "")
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
         raise InvalidInputError(f"{name}: expected a whole number of bytes.")
-    return int(sent)
+    return int(text)
 
 
-def metadata_of(sent: str) -> dict[str, str]:
+def metadata_of(header: str) -> dict[str, str]:
     """Keys with base64 values; ``InvalidInputError`` names one whose value is not text."""
-    if len(sent) > MAX_METADATA_CHARS:
+    if len(header) > MAX_METADATA_CHARS:
         raise InvalidInputError(f"Upload-Metadata: at most {MAX_METADATA_CHARS} characters.")
     metadata = {}
-    for pair in filter(None, (part.strip() for part in sent.split(","))):
+    for pair in filter(None, (part.strip() for part in header.split(","))):
         key, _, value = pair.partition(" ")
         try:
             metadata[key] = base64.b64decode(value.strip(), validate=True).decode()
@@ -45,11 +45,11 @@ def id_of(metadata: Mapping[str, str], key: str) -> uuid.UUID:
         raise InvalidInputError(f"Upload-Metadata: give the id of the {key} as {key}.") from error
 
 
-def checksum_of(sent: str) -> Checksum | None:
+def checksum_of(header: str) -> Checksum | None:
     """The digest of a piece; None if none was sent."""
-    if not sent:
+    if not header:
         return None
-    algorithm, _, digest = sent.partition(" ")
+    algorithm, _, digest = header.partition(" ")
     if algorithm not in CHECKSUMS:
         raise InvalidInputError(f"Upload-Checksum: expected one of {', '.join(CHECKSUMS)}.")
     try:

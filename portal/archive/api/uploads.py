@@ -342,12 +342,12 @@ def _require_version(request: HttpRequest) -> None:
 
 def _chunks(request: HttpRequest) -> Iterator[bytes]:
     """The body. One that ends before its announced length broke off."""
-    rest = body_length(request)
+    bytes_left = body_length(request)
     try:
-        while rest and (chunk := request.read(min(READ_BYTES, rest))):
-            rest -= len(chunk)
+        while bytes_left and (chunk := request.read(min(READ_BYTES, bytes_left))):
+            bytes_left -= len(chunk)
             yield chunk
     except UnreadablePostError:
         pass  # the client went away
-    if rest:
+    if bytes_left:
         raise InvalidInputError("The piece broke off.", code="body-incomplete")

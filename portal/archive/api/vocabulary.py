@@ -147,10 +147,10 @@ class VocabularyViewSet(ApiViewSet[VocabularyTerm]):
         lab = lab_chosen(user, params.get("lab"), at_least=Role.MANAGER)
         if not isinstance(request.data, bytes):
             raise InvalidInputError("Send the CSV file as the body, with Content-Type: text/csv.")
-        done = vocabulary_import(
+        result = vocabulary_import(
             lab=lab, user=user, data=request.data, is_preview=params["dry_run"]
         )
-        return Response(VocabularyImportSerializer(done).data)
+        return Response(VocabularyImportSerializer(result).data)
 
     @extend_schema(
         parameters=[VocabularyQuerySerializer],

@@ -26,8 +26,8 @@ def intake_rules_of(lab_id: uuid.UUID) -> IntakeRules:
 
 def known_words_of(item: Slide | Video) -> list[str]:
     """Texts that identify an item's patient where a picture shows one of their words."""
-    sent = Upload.objects.filter(case_id=item.case_id, asset_id=item.asset_id)
-    case, names = item.case, sent.values_list("filename", flat=True)
+    uploads = Upload.objects.filter(case_id=item.case_id, asset_id=item.asset_id)
+    case, names = item.case, uploads.values_list("filename", flat=True)
     return [word for word in (case.accession, case.patient_key, item.name, *names) if word]
 
 
@@ -129,9 +129,9 @@ def asset_received(lab_id: uuid.UUID, sha256: str) -> Asset | None:
     assets = Asset.objects.filter(lab_id=lab_id, sha256=sha256)
     asset: Asset | None = assets.exclude(uploads__state=withheld).first()
     if asset is None:
-        sent = Upload.objects.filter(lab_id=lab_id, sha256=sha256).exclude(asset=None)
-        sent = sent.exclude(state=withheld)
-        before = sent.select_related("asset").first()
+        uploads = Upload.objects.filter(lab_id=lab_id, sha256=sha256).exclude(asset=None)
+        uploads = uploads.exclude(state=withheld)
+        before = uploads.select_related("asset").first()
         asset = before.asset if before else None
     if asset is None:
         return None

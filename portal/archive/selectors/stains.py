@@ -28,5 +28,5 @@ def stains_offered(*, user: User, lab_id: uuid.UUID) -> list[str]:
     """
     slides = Slide.objects.owned_by(user).filter(lab_id=lab_id).exclude(stain="").order_by()
     used = words_of(slides.values_list("stain", flat=True).distinct())
-    known = {word.casefold() for word in used}
-    return used + [name for name in STAIN_NAMES if name.casefold() not in known]
+    used_words = {word.casefold() for word in used}
+    return used + [name for name in STAIN_NAMES if name.casefold() not in used_words]

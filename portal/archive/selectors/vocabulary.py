@@ -63,9 +63,9 @@ def words_coded(user: User, words: Mapping[str, list[str]]) -> dict[str, list[Ca
     keys = {name_key(word) for row in words.values() for word in row}
     terms = VocabularyTerm.objects.owned_by(user).filter(term_key__in=keys).exclude(code="")
     for field, key, code in terms.values_list("field", "term_key", "code"):
-        known = codes.setdefault((field, key), [])
-        if code not in known:
-            known.append(code)
+        word_codes = codes.setdefault((field, key), [])
+        if code not in word_codes:
+            word_codes.append(code)
     return {
         field: [CaseWord(word, ", ".join(codes.get((field, name_key(word)), ()))) for word in row]
         for field, row in words.items()
@@ -125,9 +125,9 @@ def coded_cases(cases: QuerySet[Case], codes: Collection[str], *, field: str = "
     terms = VocabularyTerm.objects.filter(wanted, lab_id__in=labs)
     if field:
         terms = terms.filter(field=field)
-    for lab_id, of, term, known in terms.values_list("lab_id", "field", "term", "code"):
+    for lab_id, of, term, term_code in terms.values_list("lab_id", "field", "term", "code"):
         for code in codes:
-            if code.casefold() == known.casefold():
+            if code.casefold() == term_code.casefold():
                 conditions[code] |= Q(**{"lab_id": lab_id, f"{of}__iexact": term})
     return conditions
 

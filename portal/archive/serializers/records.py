@@ -90,8 +90,8 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
 
     def to_representation(self, case: Case) -> dict[str, Any]:
         """Without pseudonym, clinical question and notes where another lab shares the case."""
-        shown: dict[str, Any] = super().to_representation(case)
-        return shown | dict.fromkeys(_LAB_ONLY, "") if self.context.get("share") else shown
+        data: dict[str, Any] = super().to_representation(case)
+        return data | dict.fromkeys(_LAB_ONLY, "") if self.context.get("share") else data
 
 
 class ItemErrorSerializer(serializers.Serializer[Any]):

@@ -100,9 +100,9 @@ def cases_update(*, user: User, case_ids: Sequence[uuid.UUID], **details: str) -
                 setattr(case, name, word)
             changed.append(case)
         _save(changed, [*words], result)
-    done = completed(result, ids)
+    whole_result = completed(result, ids)
     rows = [CaseDetails(pks, dict(zip(words, old, strict=True))) for old, pks in before.items()]
-    return DetailsResult(done.changed, done.unchanged, done.problems, rows)
+    return DetailsResult(whole_result.changed, whole_result.unchanged, whole_result.problems, rows)
 
 
 def cases_tag(
@@ -161,11 +161,11 @@ def cases_writable(
     rows = Case.objects.select_for_update(of=("self",)).filter(
         pk__in=Case.objects.visible_to(user).filter(pk__in=ids).order_by().values("pk")
     )
-    known = {case.pk: case for case in rows.order_by("pk")}
+    cases_by_id = {case.pk: case for case in rows.order_by("pk")}
     labs = set(labs_with_role(user, at_least=at_least).values_list("pk", flat=True))
     writable: list[Case] = []
     for pk in ids:
-        case = known.get(pk)
+        case = cases_by_id.get(pk)
         if case is None:
             result.problems.append(CaseProblem(pk, "", "not-found", "There is no such case."))
         elif case.lab_id not in labs:
@@ -183,8 +183,8 @@ def problem_of(case: Case, code: str, detail: str) -> CaseProblem:
 
 def completed(result: BulkResult, ids: Sequence[uuid.UUID]) -> BulkResult:
     """The result with the number of cases that were neither changed nor refused."""
-    rest = len(ids) - len(result.changed) - len(result.problems)
-    return BulkResult(result.changed, rest, result.problems)
+    unchanged = len(ids) - len(result.changed) - len(result.problems)
+    return BulkResult(result.changed, unchanged, result.problems)
 
 
 def _details_clean(details: Mapping[str, str]) -> dict[str, str]:

@@ -116,9 +116,9 @@ def words_spelled(
     """
     terms = {name: word for name, word in words.items() if name in VocabularyField.values}
     spelled = vocabulary_spelling(lab_id, terms)
-    others = Case.objects.filter(lab_id=lab_id).exclude(pk__in=changed)
+    other_cases = Case.objects.filter(lab_id=lab_id).exclude(pk__in=changed)
     return {
-        name: spelled.get(name) or _as_spelled_before(others, name, word)
+        name: spelled.get(name) or _as_spelled_before(other_cases, name, word)
         for name, word in words.items()
     }
 

@@ -85,11 +85,11 @@ def clip_write(*, video_id: uuid.UUID, span: ClipSpan, context: JobContext) -> J
     if not target.is_file():
         require_room()
         with context.scratch() as scratch:
-            made = _made(canvas, video, span, scratch, context)
-            sync_tree(made)
+            folder = _made(canvas, video, span, scratch, context)
+            sync_tree(folder)
             with context.effect():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                made.replace(target)
+                folder.replace(target)
                 sync_folder(target.parent)
     return {
         "frames": span.last - span.first + 1,

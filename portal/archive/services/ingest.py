@@ -75,14 +75,14 @@ def slide_ready(
 
 
 def video_ready(
-    *, video: Video, folder: Path, inspected: VideoInspection, made: RenditionResult | None
+    *, video: Video, folder: Path, inspected: VideoInspection, rendition: RenditionResult | None
 ) -> Canvas:
     """Publish an inspected video, like ``slide_ready``; emits ``video.ready``.
 
     The canvas' pixels are the original's frames; for a DICOM object, those of the video in it.
 
     Args:
-        made: The rendition; None if the browser plays the original.
+        rendition: The rendition; None if the browser plays the original.
     """
     derived = storage.derived_folder(video.pk)
     pixels = (
@@ -107,9 +107,9 @@ def video_ready(
     video.geometry = asdict(inspected.geometry)
     video.frame_count, video.time_base_s = inspected.frame_count, inspected.time_base_s
     video.frames_path = storage.relative(derived / inspected.frames)
-    video.media_path = storage.relative(derived / made.rendition) if made else pixels
+    video.media_path = storage.relative(derived / rendition.rendition) if rendition else pixels
     # what the rendition took off every frame's time
-    video.media_offset_s = made.offset_pts * inspected.time_base_s if made else 0.0
+    video.media_offset_s = rendition.offset_pts * inspected.time_base_s if rendition else 0.0
     _item_ready(video, canvas, warnings=inspected.warnings)
     return canvas
 

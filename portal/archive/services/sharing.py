@@ -74,9 +74,9 @@ def shares_offer(
     result = BulkResult()
     with transaction.atomic():
         cases = cases_writable(user, ids, result, at_least=Role.MANAGER)
-        known = CaseShare.all_objects.filter(case__in=cases, with_lab=lab, ended_at=None)
-        shared = {share.case_id for share in known if share.state != "over"}
-        known.filter(until__lt=today()).update(ended_at=timezone.now())
+        open_shares = CaseShare.all_objects.filter(case__in=cases, with_lab=lab, ended_at=None)
+        shared = {share.case_id for share in open_shares if share.state != "over"}
+        open_shares.filter(until__lt=today()).update(ended_at=timezone.now())
         offered: list[CaseShare] = []
         for case in cases:
             if case.lab_id == lab.pk:
@@ -112,8 +112,8 @@ def _check_until(until: date) -> None:
 def _offer(case: Case, lab: Lab, until: date, user: User) -> CaseShare:
     if not Case.objects.select_for_update().filter(pk=case.pk).exists():
         raise NotFoundError("No such case.")
-    known = CaseShare.all_objects.filter(case=case, with_lab=lab, ended_at=None)
-    for share in known:
+    open_shares = CaseShare.all_objects.filter(case=case, with_lab=lab, ended_at=None)
+    for share in open_shares:
         if share.state != "over":
             raise ConflictError(
                 f"This case is already shared with {lab}. End that share first.",

@@ -55,5 +55,5 @@ def stain_spelled(slide: Slide, word: str) -> str:
     if not word:
         return ""
     same = Slide.objects.filter(lab_id=slide.lab_id, stain__iexact=word).exclude(pk=slide.pk)
-    known = same.order_by("created_at").values_list("stain", flat=True).first()
-    return str(known or stain_named(word) or word)
+    spelling = same.order_by("created_at").values_list("stain", flat=True).first()
+    return str(spelling or stain_named(word) or word)

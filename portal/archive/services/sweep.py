@@ -113,11 +113,11 @@ def _transfers(before_s: float, older_than: timedelta, dry_run: bool) -> int:
     if not dry_run:
         for upload in uploads:
             upload_discard(upload=upload)
-    known = {str(pk) for pk in Upload.objects.filter(asset=None).values_list("pk", flat=True)}
+    upload_ids = {str(pk) for pk in Upload.objects.filter(asset=None).values_list("pk", flat=True)}
     left = [
         path
         for path in _files(Place.INCOMING.folder)
-        if path.name not in known and path.stat().st_ctime < before_s
+        if path.name not in upload_ids and path.stat().st_ctime < before_s
     ]
     return len(uploads) + _unlink(left, dry_run)
 
@@ -134,13 +134,13 @@ def _scratch(before_s: float, dry_run: bool) -> int:
 def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, str]:
     """Asset files without a row: bytes are stored before rows, and a crash may come between."""
     files = list(the_store().files(ASSETS))
-    known = {
+    names = {
         asset_name(lab_id, sha256)
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
     }
-    unknown = [file.name for file in files if file.name not in known and file.changed_s < before_s]
+    unknown = [file.name for file in files if file.name not in names and file.changed_s < before_s]
     max_orphans = orphans_at_once(len(files))
-    if unknown and not known and not many_orphans:
+    if unknown and not names and not many_orphans:
         return 0, (
             f"The database has no files at all, but the storage holds {len(files)}. Was the "
             "database emptied, or is it another one? Nothing was moved; --many-orphans moves them."

@@ -157,11 +157,11 @@ def _item_purge(item: Slide | Video, *, erase: bool) -> list[str]:
     item.delete()
     if canvas is not None:
         canvas.delete()
-    others = (
+    other_items = (
         model.all_objects.filter(case_id=item.case_id, asset=asset) for model in (Slide, Video)
     )
     originals: list[Asset] = []
-    if not any(rows.exists() for rows in others):
+    if not any(rows.exists() for rows in other_items):
         uploads = Upload.objects.filter(case_id=item.case_id, asset=asset)
         withheld = Upload.objects.filter(redacted__upload__in=uploads)
         originals = list(Asset.objects.filter(uploads__in=withheld).distinct())

@@ -101,11 +101,11 @@ def upload_receiving(
         incoming.seal()
         kind = content_kind(incoming.path, filename=filename, only=only)
 
-        def store(known: Asset | None) -> Received:
+        def store(asset: Asset | None) -> Received:
             upload = upload_keep(
                 case=case,
-                received=None if known else incoming.path,
-                known=known,
+                received=None if asset else incoming.path,
+                stored_asset=asset,
                 sha256=incoming.sha256,
                 size_bytes=incoming.size_bytes,
                 kind=kind,
@@ -114,10 +114,10 @@ def upload_receiving(
             )
             return Received(upload, kind)
 
-        while (known := asset_received(case.lab_id, incoming.sha256)) is not None:
-            with asset_placing(case.lab_id, known.sha256, received=None):
-                if Asset.objects.filter(pk=known.pk).exists():
-                    yield store(known)
+        while (asset := asset_received(case.lab_id, incoming.sha256)) is not None:
+            with asset_placing(case.lab_id, asset.sha256, received=None):
+                if Asset.objects.filter(pk=asset.pk).exists():
+                    yield store(asset)
                     return
             # deleted by another process: store the received bytes
         with asset_placing(case.lab_id, incoming.sha256, received=incoming.path):
@@ -134,27 +134,27 @@ def content_kind(
 
     The name matters in one case only: the picture of an MRXS slide is not the slide.
     """
-    shown = filename_clean(filename)
+    name = filename_clean(filename)
     try:
         kind = inspection.file_kind(path)
     except BadInputError as error:
         raise InvalidInputError(
-            f"{shown} was not stored: {error}.", code=error.code, details={"filename": shown}
+            f"{name} was not stored: {error}.", code=error.code, details={"filename": name}
         ) from error
-    if kind == "still" and shown.lower().endswith(".mrxs"):
+    if kind == "still" and name.lower().endswith(".mrxs"):
         raise InvalidInputError(
-            f"{shown} was not stored: it is only the preview of an MRXS slide; "
-            f"send it together with its folder {shown[: -len('.mrxs')]}.",
+            f"{name} was not stored: it is only the preview of an MRXS slide; "
+            f"send it together with its folder {name[: -len('.mrxs')]}.",
             code="incomplete-set",
-            details={"filename": shown},
+            details={"filename": name},
         )
     if kind not in only:
         kind_name = {"slide": "a slide", "still": "an image", "video": "a video"}[kind]
         wanted = "a video" if only == ("video",) else "a slide or an image"
         raise InvalidInputError(
-            f"{shown} was not stored: the file is {kind_name}; expected {wanted}.",
+            f"{name} was not stored: the file is {kind_name}; expected {wanted}.",
             code="unexpected-kind",
-            details={"filename": shown, "kind": kind},
+            details={"filename": name, "kind": kind},
         )
     return kind
 
@@ -192,7 +192,7 @@ def upload_keep(
     *,
     case: Case,
     received: Path | None,
-    known: Asset | None,
+    stored_asset: Asset | None,
     sha256: str,
     size_bytes: int,
     kind: FileKind,
@@ -206,7 +206,7 @@ def upload_keep(
 
     Args:
         received: None if the store has the bytes already.
-        known: what the lab keeps of these bytes, see ``asset_received``.
+        stored_asset: The lab's asset of these bytes, see ``asset_received``.
         upload: the transfer that brought them; None if they came at once.
     Returns:
         The upload of these bytes in this case: ``upload`` where it is given; otherwise an older
@@ -214,25 +214,28 @@ def upload_keep(
     Raises:
         ConflictError: what the lab kept of them was deleted in the meantime.
     """
-    if known is not None and not Asset.objects.filter(pk=known.pk).exists():
+    if stored_asset is not None and not Asset.objects.filter(pk=stored_asset.pk).exists():
         raise ConflictError(
             f"{filename} has been deleted in the meantime; send it again.", code="upload-gone"
         )
-    if known is None and not Asset.objects.filter(lab_id=case.lab_id, sha256=sha256).exists():
+    if (
+        stored_asset is None
+        and not Asset.objects.filter(lab_id=case.lab_id, sha256=sha256).exists()
+    ):
         announced = size_bytes if upload is None else 0  # one in pieces is counted already
         require_quota(case.lab_id, announced)
     if received is not None:
         storage.the_store().put(received, storage.asset_name(case.lab_id, sha256))
     identity_mark()
-    asset = known
+    asset = stored_asset
     if asset is None:
         asset, _ = Asset.objects.get_or_create(
             lab_id=case.lab_id,
             sha256=sha256,
             defaults={"size_bytes": size_bytes, "media_type": MEDIA_TYPES[kind]},
         )
-    sent = Upload.objects.filter(case=case, asset=asset)
-    before = sent.exclude(state=UploadState.WITHHELD).first()
+    uploads = Upload.objects.filter(case=case, asset=asset)
+    before = uploads.exclude(state=UploadState.WITHHELD).first()
     if before is not None and upload is None:
         return before
     row = upload or Upload(pk=uuid.uuid4(), lab_id=case.lab_id, case=case, created_by=user)

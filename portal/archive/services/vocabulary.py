@@ -83,25 +83,25 @@ def vocabulary_import(
     rows = vocabulary_read(data)
     with transaction.atomic():
         Lab.objects.select_for_update().get(pk=lab.pk)  # one import at a time
-        known = {
+        terms = {
             (term.field, term.term_key): term
             for term in VocabularyTerm.objects.filter(lab_id=lab.pk)
         }
         added = [
             VocabularyTerm(lab=lab, field=row.field, term=row.term, code=row.code or "")
             for key, row in rows.items()
-            if key not in known
+            if key not in terms
         ]
-        if (total := len(known) + len(added)) > MAX_TERMS:
+        if (total := len(terms) + len(added)) > MAX_TERMS:
             raise InvalidInputError(
                 f"The vocabulary of a lab has at most {MAX_TERMS:,} terms; with this file it would "
                 f"have {total:,}. Delete terms that you do not need first.",
                 code="too-many-terms",
             )
-        changed = _changed(known, rows)
-        done = VocabularyImport(len(added), len(changed), len(rows) - len(added) - len(changed))
+        changed = _changed(terms, rows)
+        result = VocabularyImport(len(added), len(changed), len(rows) - len(added) - len(changed))
         if is_preview or not (added or changed):
-            return done
+            return result
         rows_insert(added)
         rows_update(changed, ("term", "code"))
         payload = {"lab_id": str(lab.pk), "user_id": str(user.pk)}
@@ -110,7 +110,7 @@ def vocabulary_import(
             lab_id=lab.pk,
             payload=payload | {"added": len(added), "changed": len(changed)},
         )
-    return done
+    return result
 
 
 def vocabulary_delete(
@@ -169,12 +169,12 @@ def vocabulary_read(data: bytes) -> dict[tuple[str, str], VocabularyRow]:
 
 
 def _changed(
-    known: dict[tuple[str, str], VocabularyTerm], rows: dict[tuple[str, str], VocabularyRow]
+    terms: dict[tuple[str, str], VocabularyTerm], rows: dict[tuple[str, str], VocabularyRow]
 ) -> list[VocabularyTerm]:
     """Terms whose code or spelling differs in the file, with its values."""
     changed = []
     for key, row in rows.items():
-        if (term := known.get(key)) is None:
+        if (term := terms.get(key)) is None:
             continue
         values = (row.term, term.code if row.code is None else row.code)
         if values != (term.term, term.code):

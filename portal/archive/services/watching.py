@@ -122,24 +122,24 @@ class FolderWatch:
                 yield from list(_units_of(case))
 
     def _take(self, path: Path, file_set: FoundSet | None) -> Taken:
-        shown = path.relative_to(self.folder)
+        relative = path.relative_to(self.folder)
         if file_set is not None and file_set.missing:
-            return Taken(shown, WatchOutcome.LATER, file_set.missing)
+            return Taken(relative, WatchOutcome.LATER, file_set.missing)
         try:
-            is_new = self._receive(path, file_set, self._case(shown.parts[0]))
+            is_new = self._receive(path, file_set, self._case(relative.parts[0]))
         except _PASSING as error:
-            return Taken(shown, WatchOutcome.LATER, error.message)
+            return Taken(relative, WatchOutcome.LATER, error.message)
         except PortalError as error:
             if error.status == 403:
                 raise
             self._away(path, file_set, REFUSED, error.message)
-            return Taken(shown, WatchOutcome.REFUSED, error.message)
+            return Taken(relative, WatchOutcome.REFUSED, error.message)
         except OSError as error:
             if isinstance(error, FileNotFoundError) or is_disk_full(error):
-                return Taken(shown, WatchOutcome.LATER, str(error))
+                return Taken(relative, WatchOutcome.LATER, str(error))
             raise
         self._away(path, file_set, RECEIVED)
-        return Taken(shown, WatchOutcome.RECEIVED if is_new else WatchOutcome.KNOWN)
+        return Taken(relative, WatchOutcome.RECEIVED if is_new else WatchOutcome.KNOWN)
 
     def _receive(self, path: Path, file_set: FoundSet | None, case: Case) -> bool:
         if file_set is not None:
@@ -162,8 +162,8 @@ class FolderWatch:
 
     def _away(self, path: Path, file_set: FoundSet | None, where: str, reason: str = "") -> None:
         """Move a file or a set to ``where``, under a free name."""
-        shown = path.relative_to(self.folder)
-        case, target = self.folder / shown.parts[0], self.folder / where / shown
+        relative = path.relative_to(self.folder)
+        case, target = self.folder / relative.parts[0], self.folder / where / relative
         if file_set is None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target = _free(target)
@@ -193,9 +193,9 @@ def _units_of(case: Path) -> Iterator[tuple[Path, FoundSet | None]]:
             file.suffix.lower() in UNFINISHED for folder in folders for file in folder.iterdir()
         ):
             yield file_set.main, file_set
-    taken = {file for file_set in sets for file in file_set.files}
+    set_files = {file for file_set in sets for file in file_set.files}
     for path in natural_sort(case.iterdir()):
-        if path not in taken and _is_file(path):
+        if path not in set_files and _is_file(path):
             yield path, None
 
 

@@ -166,9 +166,9 @@ def write_whole(file: RawIOBase, data: bytes) -> None:
     """Write all of it. Nothing is buffered, so that closing an abandoned file has nothing left to
     write to a disk that is full.
     """
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) or 0 :]
+    unwritten = memoryview(data)
+    while unwritten:
+        unwritten = unwritten[file.write(unwritten) or 0 :]
 
 
 def incoming_path(name: str) -> Path:
@@ -177,16 +177,16 @@ def incoming_path(name: str) -> Path:
     return Place.INCOMING.path(name)
 
 
-def incoming_abandoned(known: Collection[str]) -> list[Path]:
+def incoming_abandoned(upload_ids: Collection[str]) -> list[Path]:
     """Received files that no row names and no process has open: left by one that was killed.
 
     Args:
-        known: ids of the transfers that have a row.
+        upload_ids: ids of the transfers that have a row.
     """
     return [
         path
         for path in Place.INCOMING.entries()
-        if ids_in(path.name).isdisjoint(known) and _is_abandoned(path)
+        if ids_in(path.name).isdisjoint(upload_ids) and _is_abandoned(path)
     ]
 
 
@@ -232,13 +232,13 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def folder_publish(made: Path, target: Path) -> None:
+def folder_publish(folder: Path, target: Path) -> None:
     """Put a finished folder in place; one that an earlier attempt left there gives way."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
-        old = Path(tempfile.mkdtemp(prefix="replaced-", dir=made.parent))
+        old = Path(tempfile.mkdtemp(prefix="replaced-", dir=folder.parent))
         target.replace(old / "old")
-    made.replace(target)
+    folder.replace(target)
     sync_folder(target.parent)
 
 

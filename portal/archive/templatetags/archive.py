@@ -33,8 +33,8 @@ def state_pill(state: str) -> str:
 def clock(seconds: float) -> str:
     """``1:04`` or ``1:02:07``."""
     rounded = round(seconds)
-    hours, rest = divmod(rounded, 3600)
-    minutes, last = divmod(rest, 60)
+    hours, seconds_left = divmod(rounded, 3600)
+    minutes, last = divmod(seconds_left, 60)
     return f"{hours}:{minutes:02d}:{last:02d}" if hours else f"{minutes}:{last:02d}"
 
 

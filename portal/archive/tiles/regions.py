@@ -70,8 +70,8 @@ def scale_factors(canvas: Canvas) -> dict[tuple[int, int], list[int]]:
     by_tile_size: dict[tuple[int, int], list[int]] = defaultdict(list)
     for level in canvas.levels:
         factor = _factor(level)
-        known = [factor_used for factors in by_tile_size.values() for factor_used in factors]
-        if factor is not None and factor not in known:
+        factors_used = [factor_used for factors in by_tile_size.values() for factor_used in factors]
+        if factor is not None and factor not in factors_used:
             by_tile_size[level["tile_width_px"], level["tile_height_px"]].append(factor)
     return dict(by_tile_size)
 
@@ -111,20 +111,20 @@ def thumbnail_read(canvas: Canvas) -> bytes:
     Raises:
         OSError: it cannot be read. UnavailableError: as ``region_read``.
     """
-    made = storage.resolve(canvas.thumbnail_path)
+    thumbnail = storage.resolve(canvas.thumbnail_path)
     if canvas.display_range == canvas.file_display_range:
-        return made.read_bytes()
+        return thumbnail.read_bytes()
     path = storage.cache_folder(canvas.pk) / f"thumbnail-{canvas.picture_tag}.jpg"
     try:
         return path.read_bytes()
     except FileNotFoundError:
         pass
-    with Image.open(made) as image:
+    with Image.open(thumbnail) as image:
         size = image.size
     try:
         region = region_read(canvas, Box(0, 0, canvas.width_px, canvas.height_px), size)
     except InvalidInputError:  # a slide without levels: too much would be read in a request
-        return made.read_bytes()
+        return thumbnail.read_bytes()
     data = encode_jpeg(region.pixels(), icc_profile=region.icc_profile)
     storage.file_publish(path, data)
     return data

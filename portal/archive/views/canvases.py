@@ -72,13 +72,13 @@ def _stains(user: User, canvas: Canvas) -> list[str]:
 @not_audited("part of an audited page")
 def tile(request: HttpRequest, address: str) -> HttpResponse:
     """Serve a tile if the tile server is not in front of Django."""
-    sent = request.headers
+    request_headers = request.headers
     status, headers, body = TILES.answer(
         TileRequest(
             request.method or "GET",
             request.path,
-            Credential(sent.get("Cookie", ""), sent.get("Authorization", "")),
-            sent.get("If-None-Match", ""),
+            Credential(request_headers.get("Cookie", ""), request_headers.get("Authorization", "")),
+            request_headers.get("If-None-Match", ""),
         )
     )
     response = HttpResponse(body, status=status)

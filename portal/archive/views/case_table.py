@@ -74,7 +74,7 @@ def case_table(request: HttpRequest, *, user: User, per_page: int) -> CaseTable:
     page = paginator.get_page(request.GET.get("page"))
     memberships = memberships_of(user)
     managed = [membership.lab for membership in memberships if membership.role == Role.MANAGER]
-    shown = [lab_choice for lab_choice in managed if lab in (None, lab_choice)]
+    labs = [lab_choice for lab_choice in managed if lab in (None, lab_choice)]
     return {
         "lab": lab,
         "page_obj": page,
@@ -90,8 +90,8 @@ def case_table(request: HttpRequest, *, user: User, per_page: int) -> CaseTable:
         "filter_json": _filter_json(request, lab),
         "may_create": any(membership.role != Role.VIEWER for membership in memberships),
         "managed": managed,
-        "may_manage": bool(shown),
-        "selection_actions": rendered(Slot.SELECTION_ACTION, request, *shown[:1]),
+        "may_manage": bool(labs),
+        "selection_actions": rendered(Slot.SELECTION_ACTION, request, *labs[:1]),
     }
 
 

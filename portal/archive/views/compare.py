@@ -32,8 +32,8 @@ def compare(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
     """
     user = user_of(request)
     canvas = canvas_get(user=user, canvas_id=canvas_id)
-    others = [_id(text) for text in request.GET.getlist("with")][: MAX_IMAGES - 1]
-    canvases_require(user=user, canvas_ids=others)
+    other_ids = [_id(text) for text in request.GET.getlist("with")][: MAX_IMAGES - 1]
+    canvases_require(user=user, canvas_ids=other_ids)
     context = {
         "canvas": canvas,
         "canvas_data": CanvasSerializer(canvas, context={"request": request}).data,

@@ -92,18 +92,18 @@ def intake(request: HttpRequest) -> HttpResponse:
 @require_POST
 def intake_rules(request: HttpRequest) -> HttpResponse:
     """Say how the lab takes files in."""
-    user, sent = user_of(request), request.POST
-    lab = lab_get(user, slug=sent.get("lab"), chosen=lab_chosen_by(request))
+    user, data = user_of(request), request.POST
+    lab = lab_get(user, slug=data.get("lab"), chosen=lab_chosen_by(request))
     rules = intake_rules_of(lab.pk)
     wanted = IntakeWanted(
-        takes_names_out="takes_names_out" in sent,
-        must_be_clean="must_be_clean" in sent,
-        titles_from_files="titles_from_files" in sent,
-        identifying_text=_chosen(sent, "identifying_text", rules.identifying_text),
-        other_text=_chosen(sent, "other_text", rules.other_text),
-        faces=_chosen(sent, "faces", rules.faces),
-        ignored_words=_lines(sent, "ignored_words", rules.ignored_words),
-        keeps_originals="keeps_originals" in sent,
+        takes_names_out="takes_names_out" in data,
+        must_be_clean="must_be_clean" in data,
+        titles_from_files="titles_from_files" in data,
+        identifying_text=_chosen(data, "identifying_text", rules.identifying_text),
+        other_text=_chosen(data, "other_text", rules.other_text),
+        faces=_chosen(data, "faces", rules.faces),
+        ignored_words=_lines(data, "ignored_words", rules.ignored_words),
+        keeps_originals="keeps_originals" in data,
     )
     try:
         with edited_by_page(request, rules):
@@ -151,10 +151,10 @@ def quarantine_redact(request: HttpRequest, upload_id: uuid.UUID) -> HttpRespons
             f"{upload.name} is being redacted and checked once more. If something is still found "
             "in its picture, it comes back to the quarantine."
         )
-        sent, is_template = request.POST.get("boxes", ""), "template" in request.POST
+        boxes_json, is_template = request.POST.get("boxes", ""), "template" in request.POST
 
         def redact(upload: Upload, user: User) -> None:
-            boxes = _boxes(sent)
+            boxes = _boxes(boxes_json)
             if is_template:
                 redaction_template_save(upload=upload, user=user, boxes=boxes)
             redact_quarantine(upload=upload, user=user, boxes=boxes)
@@ -166,15 +166,15 @@ def quarantine_redact(request: HttpRequest, upload_id: uuid.UUID) -> HttpRespons
         return redirect("archive:case_detail", upload.case_id)
     evidence, redaction = getattr(upload, "evidence", None), getattr(upload, "redaction", None)
     template = template_of(upload)
-    shown, problem = None, ""
+    preview, problem = None, ""
     try:
-        shown = preview_of(upload)
+        preview = preview_of(upload)
     except PortalError as error:
         problem = error.message
     context = {
         "upload": upload,
         "lab": upload.lab,
-        "preview": shown,
+        "preview": preview,
         "problem": problem,
         "keeps_original": intake_rules_of(upload.lab_id).keeps_originals,
         "findings": evidence.findings if evidence else [],
@@ -237,24 +237,24 @@ def quarantine_delete(request: HttpRequest, upload_id: uuid.UUID) -> HttpRespons
     return _to_intake(upload.lab)
 
 
-def _chosen(sent: QueryDict, name: str, present: str) -> str:
+def _chosen(data: QueryDict, name: str, present: str) -> str:
     """The ``PixelRule`` that a form chose; otherwise the present value."""
-    value = sent.get(name, present)
+    value = data.get(name, present)
     return value if value in PixelRule.values else present
 
 
-def _lines(sent: QueryDict, name: str, present: list[str]) -> list[str]:
+def _lines(data: QueryDict, name: str, present: list[str]) -> list[str]:
     """Lines of a text field, each once; the present ones where a form lacks the field."""
-    if name not in sent:
+    if name not in data:
         return present
-    lines = (line.strip()[:MAX_IGNORED_WORD_LETTERS] for line in str(sent[name]).splitlines())
+    lines = (line.strip()[:MAX_IGNORED_WORD_LETTERS] for line in str(data[name]).splitlines())
     return list(dict.fromkeys(line for line in lines if line))[:MAX_IGNORED_WORDS]
 
 
-def _boxes(sent: str) -> list[PictureBox]:
+def _boxes(text: str) -> list[PictureBox]:
     """Boxes of a form, as JSON; ``InvalidInputError`` if they are none."""
     try:
-        return [PictureBox(*(float(box[name]) for name in BOX_FIELDS)) for box in loads(sent)]
+        return [PictureBox(*(float(box[name]) for name in BOX_FIELDS)) for box in loads(text)]
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInputError("boxes: draw a box on the picture.") from error
 

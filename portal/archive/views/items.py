@@ -43,8 +43,8 @@ def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespon
         job = jobs.first()
         if job is None or not job.shown_error:
             raise
-        gone = {"kind": kind, "item_id": item_id, "job": job}
-        return render(request, "archive/_item_gone.html", gone)
+        gone_context = {"kind": kind, "item_id": item_id, "job": job}
+        return render(request, "archive/_item_gone.html", gone_context)
     card = item_cards([item], user=user)[0]
     context = {
         "card": card,

@@ -43,8 +43,8 @@ def case_shares(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     user = user_of(request)
     case = case_get(user=user, case_id=case_id)
     require_share(user, case.lab_id)
-    sent = request.POST if request.method == "POST" else None
-    form = ShareForm(sent, initial={"until": today() + USUAL_SHARE})
+    data = request.POST if request.method == "POST" else None
+    form = ShareForm(data, initial={"until": today() + USUAL_SHARE})
     status = 422
     if request.method == "POST" and form.is_valid():
         try:

@@ -65,7 +65,7 @@ def trash_restore(request: HttpRequest, entry_id: uuid.UUID) -> HttpResponse:
     is_restored = do_and_report(
         request,
         lambda: restore_trash(entry=entry, user=user),
-        done=f"{entry.name} is back.",
+        message=f"{entry.name} is back.",
     )
     if is_restored:
         return redirect("archive:case_detail", case_id=entry.case_id)
@@ -82,13 +82,13 @@ def trash_purge(request: HttpRequest, entry_id: uuid.UUID) -> HttpResponse:
     do_and_report(
         request,
         lambda: purge_trash(entry=entry, user=user),
-        done=f"{entry.name} is gone.",
+        message=f"{entry.name} is gone.",
     )
     return _to_trash(entry.lab)
 
 
-def do_and_report(request: HttpRequest, act: Callable[[], object], *, done: str) -> bool:
-    """Call a service and show ``done`` or its error as a message; whether it succeeded.
+def do_and_report(request: HttpRequest, act: Callable[[], object], *, message: str) -> bool:
+    """Call a service and show ``message`` or its error as a message; whether it succeeded.
 
     Raises:
         ForbiddenError: It has a page of its own.
@@ -100,7 +100,7 @@ def do_and_report(request: HttpRequest, act: Callable[[], object], *, done: str)
             raise
         messages.error(request, error.message)
         return False
-    messages.success(request, done)
+    messages.success(request, message)
     return True
 
 

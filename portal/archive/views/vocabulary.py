@@ -46,16 +46,17 @@ def vocabulary(request: HttpRequest) -> HttpResponse:
         return _page(request, lab)
     try:
         data, is_preview = _received(request)
-        done = vocabulary_import(lab=lab, user=user, data=data, is_preview=is_preview)
+        result = vocabulary_import(lab=lab, user=user, data=data, is_preview=is_preview)
     except ForbiddenError:
         raise  # sent from another site
     except PortalError as error:
         return _page(request, lab, problem=error.message, status=error.status)
     if is_preview:
-        return _page(request, lab, preview=done, text=data.decode("utf-8-sig"))
+        return _page(request, lab, preview=result, text=data.decode("utf-8-sig"))
     messages.success(
         request,
-        f"Imported: {done.added:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged.",
+        f"Imported: {result.added:,} new, {result.changed:,} changed, "
+        f"{result.unchanged:,} unchanged.",
     )
     return _to_vocabulary(lab)
 
@@ -65,13 +66,13 @@ def vocabulary(request: HttpRequest) -> HttpResponse:
 @require_POST
 def vocabulary_remove(request: HttpRequest) -> HttpResponse:
     """Delete the chosen terms, or all of a field."""
-    user, sent = user_of(request), request.POST
+    user, data = user_of(request), request.POST
     lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
-    field = sent.get("field", "")
+    field = data.get("field", "")
     if field:
         count = vocabulary_delete(lab=lab, user=user, field=field)
     else:
-        count = vocabulary_delete(lab=lab, user=user, ids=_ids(sent))
+        count = vocabulary_delete(lab=lab, user=user, ids=_ids(data))
     if count:
         messages.success(
             request, f"{count:,} term{'' if count == 1 else 's'} deleted. Cases keep their words."
@@ -123,9 +124,9 @@ def _received(request: HttpRequest) -> tuple[bytes, bool]:
     raise InvalidInputError("Choose a file first.")
 
 
-def _ids(sent: QueryDict) -> list[uuid.UUID]:
+def _ids(data: QueryDict) -> list[uuid.UUID]:
     try:
-        return [uuid.UUID(text) for text in sent.getlist("term")]
+        return [uuid.UUID(text) for text in data.getlist("term")]
     except ValueError as error:
         raise InvalidInputError("term: not an id of a term.") from error
 

@@ -50,8 +50,8 @@ def dump(path: Path) -> Iterator[Any]:
         options = ("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}")
         command = [_program("pg_dump"), *options, f"--file={path}", _address()]
         with TemporaryFile() as errors:
-            done = subprocess.run(command, env=_environment(), stderr=errors, check=False)
-            _require_done("pg_dump", done.returncode, errors)
+            process = subprocess.run(command, env=_environment(), stderr=errors, check=False)
+            _require_done("pg_dump", process.returncode, errors)
         yield lambda query: server.execute(query).fetchall()
     finally:
         wrapper.close()

@@ -17,14 +17,14 @@ def progress_bar(stream: Any) -> Iterator[Progress]:
     if not stream.isatty():
         yield no_progress
         return
-    shown: tqdm[Any] = tqdm(total=0, leave=False, dynamic_ncols=True, file=stream)
+    bar: tqdm[Any] = tqdm(total=0, leave=False, dynamic_ncols=True, file=stream)
 
     def show(done: int, total: int, phase: str) -> None:
-        shown.total, shown.n = total, done
-        shown.set_description(phase, refresh=False)
-        shown.update(0)
+        bar.total, bar.n = total, done
+        bar.set_description(phase, refresh=False)
+        bar.update(0)
 
     try:
         yield show
     finally:
-        shown.close()
+        bar.close()

@@ -92,15 +92,15 @@ def backup_verify(
     repository = BackupRepository(destination)
     manifest = repository.manifest(name or repository.newest())
     require_intact(manifest, repository.damage(manifest))
-    damaged, done = [], 0
+    damaged, byte_count = [], 0
     for file in repository.files(manifest.name):
         path = repository.object_path(file.sha256)
         if not path.is_file():
             damaged.append(f"{file.path} is missing")
         elif storage.file_sha256(path) != file.sha256:
             damaged.append(f"{file.path} is damaged ({path.relative_to(destination)})")
-        done += file.size_bytes
-        progress(done, manifest.size_bytes, "verifying")
+        byte_count += file.size_bytes
+        progress(byte_count, manifest.size_bytes, "verifying")
     require_intact(manifest, damaged)
     return manifest
 
@@ -119,7 +119,7 @@ def _generation_write(
     repository: BackupRepository, progress: Progress
 ) -> tuple[GenerationManifest, dict[str, int]]:
     """Write a generation; return its manifest and the sizes of new contents by hash."""
-    engine, known, new = engine_name(), _known_files(repository), dict[str, int]()
+    engine, stored_files, new = engine_name(), _known_files(repository), dict[str, int]()
     name = _free_name(repository, f"{timezone.now():%Y%m%dT%H%M%SZ}")
     with repository.partial(name) as folder:
         for _ in range(MAX_DUMPS):
@@ -130,10 +130,10 @@ def _generation_write(
                 migrations = query("SELECT app, name FROM django_migrations ORDER BY app, name")
             wanted = [*originals, *other_files()]
             files: dict[str, StoredFile] = {}
-            for done, file_wanted in enumerate(wanted, start=1):
-                if (file := _file_store(repository, file_wanted, known, new)) is not None:
-                    files[file_wanted.path] = known[file_wanted.path] = file
-                progress(done, len(wanted), "files")
+            for number, file_wanted in enumerate(wanted, start=1):
+                if (file := _file_store(repository, file_wanted, stored_files, new)) is not None:
+                    files[file_wanted.path] = stored_files[file_wanted.path] = file
+                progress(number, len(wanted), "files")
             missing = ({file_wanted.path for file_wanted in wanted} | named) - files.keys()
             if not missing:
                 break
@@ -157,7 +157,7 @@ def _generation_write(
 def _file_store(
     repository: BackupRepository,
     wanted: WantedFile,
-    known: dict[str, StoredFile],
+    stored_files: dict[str, StoredFile],
     new: dict[str, int],
 ) -> StoredFile | None:
     """Copy a file into the repository; None if it is missing, or an original with other bytes.
@@ -167,7 +167,7 @@ def _file_store(
     """
     try:
         size_bytes, mtime_ns = _size_and_time(wanted.path)
-        before, sha256 = known.get(wanted.path), wanted.sha256
+        before, sha256 = stored_files.get(wanted.path), wanted.sha256
         if before and (before.size_bytes, before.mtime_ns) == (size_bytes, mtime_ns):
             sha256 = before.sha256
         if not (sha256 and repository.has_content(sha256, size_bytes)):
@@ -204,9 +204,9 @@ def _known_files(repository: BackupRepository) -> dict[str, StoredFile]:
 
 def _free_name(repository: BackupRepository, name: str) -> str:
     """Name with a number appended if another backup was made within the same second."""
-    taken, number = set(repository.names()), 1
+    names, number = set(repository.names()), 1
     free = name
-    while free in taken:
+    while free in names:
         number += 1
         free = f"{name}-{number}"
     return free
@@ -215,5 +215,5 @@ def _free_name(repository: BackupRepository, name: str) -> str:
 def _remove(repository: BackupRepository, names: tuple[str, ...]) -> None:
     if names:
         repository.remove(names)
-        known = Backup.objects.filter(destination=str(repository.folder), name__in=names)
-        known.filter(gone_at=None).update(gone_at=timezone.now())
+        rows = Backup.objects.filter(destination=str(repository.folder), name__in=names)
+        rows.filter(gone_at=None).update(gone_at=timezone.now())

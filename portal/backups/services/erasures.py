@@ -15,12 +15,12 @@ ERASURE_REPEATERS: Registry[str, Callable[[ErasedCases], bool]] = Registry()
 
 def erasures_note(repository: BackupRepository) -> list[str]:
     """Add the completed erasures to a repository; return its generations that hold erased data."""
-    known = {row["erasure"]: row for row in repository.erasures()}
+    erasures = {row["erasure"]: row for row in repository.erasures()}
     for _, list_erasures in ERASURE_LISTS.items():
-        known |= {row["erasure"]: row for row in list_erasures()}
-    if known:
-        repository.write_erasures(list(known.values()))
-    last = max((row["at"] for row in known.values()), default="")
+        erasures |= {row["erasure"]: row for row in list_erasures()}
+    if erasures:
+        repository.write_erasures(list(erasures.values()))
+    last = max((row["at"] for row in erasures.values()), default="")
     return [name for name in repository.names() if repository.manifest(name).taken_at < last]
 
 

@@ -182,16 +182,16 @@ def _files_move(
     if is_new_store:
         _mark_store(store, source)
     originals = list(_originals()) if is_new_store else []
-    others = list(_others()) if is_new_folder else []
-    total, size_bytes = len(originals) + len(others), 0
-    for done, original in enumerate(originals, start=1):
+    other_names = list(_others()) if is_new_folder else []
+    total, size_bytes = len(originals) + len(other_names), 0
+    for number, original in enumerate(originals, start=1):
         _original_move(target, store, original.name)
         size_bytes += original.size_bytes
-        progress(done, total, "originals")
-    for done, name in enumerate(others, start=1):
+        progress(number, total, "originals")
+    for number, name in enumerate(other_names, start=1):
         _file_move(root() / name, target.folder / name)
         size_bytes += (root() / name).stat().st_size
-        progress(len(originals) + done, total, "files")
+        progress(len(originals) + number, total, "files")
     return total, size_bytes
 
 
@@ -293,7 +293,7 @@ def _rows_move(progress: Progress) -> tuple[int, int]:
         for model in tables:
             if model._base_manager.using(TARGET).exists():  # rows that migrations wrote
                 cursor.execute(f"DELETE FROM {_quoted(model._meta.db_table)}")  # noqa: S608 - ours
-        for done, model in enumerate(tables, start=1):
+        for number, model in enumerate(tables, start=1):
             count, digest = _copy(model)
             copied = _digest(model)
             if copied != (count, digest):
@@ -302,7 +302,7 @@ def _rows_move(progress: Progress) -> tuple[int, int]:
                     "other values in them. Nothing was written."
                 )
             total += count
-            progress(done, len(tables), "rows")
+            progress(number, len(tables), "rows")
         for statement in target.ops.sequence_reset_sql(no_style(), tables):
             cursor.execute(statement)
         cursor.execute(f"UPDATE {_MARK} SET is_copied = %s", [True])  # noqa: S608 - ours

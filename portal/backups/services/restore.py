@@ -119,14 +119,14 @@ def _is_within(path: str) -> bool:
 def _files_copy(
     repository: BackupRepository, manifest: GenerationManifest, progress: Progress
 ) -> None:
-    done, damaged, folders = 0, [], set()
+    byte_count, damaged, folders = 0, [], set()
     for file in repository.files(manifest.name):
         if not _file_copy(repository, file):
             damaged.append(f"{file.path} is damaged")
         if not storage.is_original(file.path):
             folders.add(storage.resolve(file.path).parent)
-        done += file.size_bytes
-        progress(done, manifest.size_bytes, "files")
+        byte_count += file.size_bytes
+        progress(byte_count, manifest.size_bytes, "files")
     require_intact(manifest, damaged)
     for folder in folders:
         sync_folder(folder)

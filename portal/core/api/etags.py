@@ -103,10 +103,10 @@ class TaggedAnswers:
         )
         has_tag = request.method in _READS or self.edit_tag
         if has_tag and answer.status_code in TAGGED and isinstance(answer, Response):
-            known = partial(
+            callback = partial(
                 _tagged, request._request, has_own_tags=self.has_own_tags, edit_tag=self.edit_tag
             )
-            answer.add_post_render_callback(known)
+            answer.add_post_render_callback(callback)
         return answer
 
 

@@ -110,15 +110,15 @@ def _response_fields(view: Any) -> ResponseFields | None:
     return _KNOWN[type(view), name]
 
 
-def _wanted(text: str, known: frozenset[str]) -> frozenset[str]:
+def _wanted(text: str, allowed: frozenset[str]) -> frozenset[str]:
     names = frozenset(name.strip() for name in text.split(","))
-    unknown = sorted(names - known)
+    unknown = sorted(names - allowed)
     if unknown:
         raise InvalidInputError(
             f"fields: {', '.join(unknown)[:200] or 'nothing'}: unknown field; the fields are "
-            f"{', '.join(sorted(known))}.",
+            f"{', '.join(sorted(allowed))}.",
             code="unknown-field",
-            details={"unknown": unknown[:20], "known": sorted(known)},
+            details={"unknown": unknown[:20], "known": sorted(allowed)},
         )
     return names
 

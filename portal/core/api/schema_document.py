@@ -57,8 +57,8 @@ class SchemaCache:
 
     def document(self, form: str) -> SchemaDocument:
         """The document as ``json`` or ``yaml``; concurrent callers wait for one rendering."""
-        if (known := self._documents.get(form)) is not None:
-            return known
+        if (cached := self._documents.get(form)) is not None:
+            return cached
         with self._lock:
             if form not in self._documents:
                 if self._schema is None:

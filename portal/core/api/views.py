@@ -151,8 +151,8 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
         if not self.holds_transaction:
             return self._under_lease(keyed, handler, request, *args, **kwargs)
         with transaction.atomic():
-            if (known := response_find(keyed)) is not None:
-                return _replayed(known)
+            if (stored_response := response_find(keyed)) is not None:
+                return _replayed(stored_response)
             response = self._handled(handler, request, *args, **kwargs)
             if (stored := self._stored(response)) is not None:
                 response_store(keyed, stored)
@@ -162,16 +162,16 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
         self, keyed: KeyedRequest, handler: _Handler, request: Request, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
         """Handle a request like ``_idempotent``, with short transactions before and after it."""
-        known = lease_take(keyed)
-        if isinstance(known, StoredResponse):
-            return _replayed(known)
+        lease = lease_take(keyed)
+        if isinstance(lease, StoredResponse):
+            return _replayed(lease)
         stored: StoredResponse | None = None
         try:
-            with lease_held(known):
+            with lease_held(lease):
                 response = self._handled(handler, request, *args, **kwargs)
             stored = self._stored(response)
         finally:
-            lease_release(keyed, known, stored)
+            lease_release(keyed, lease, stored)
         return response
 
     def _handled(
@@ -226,9 +226,9 @@ def shows_one(view: APIView, method: str | None) -> bool:
     return method in {"GET", "HEAD", "PUT", "PATCH", "DELETE"} and action in {None, *_EDITS}
 
 
-def _replayed(known: StoredResponse) -> HttpResponse:
-    headers = known.headers | {REPLAYED: "true"}
-    return HttpResponse(known.body, status=known.status, headers=headers)
+def _replayed(stored_response: StoredResponse) -> HttpResponse:
+    headers = stored_response.headers | {REPLAYED: "true"}
+    return HttpResponse(stored_response.body, status=stored_response.status, headers=headers)
 
 
 def _moment(day: date) -> datetime:

@@ -118,14 +118,14 @@ def _set_times(field: Any, rows: Sequence[models.Model]) -> None:
 
 def _prepared(field: Any, values: list[Any], database: BaseDatabaseWrapper) -> list[Any]:
     """Values prepared by the field, each distinct value once."""
-    known: dict[Any, Any] = {}
+    prepared_values: dict[Any, Any] = {}
     prepared = []
     for value in values:
         try:
             key = (type(value), value)
-            if key not in known:
-                known[key] = field.get_db_prep_save(value, database)
-            prepared.append(known[key])
+            if key not in prepared_values:
+                prepared_values[key] = field.get_db_prep_save(value, database)
+            prepared.append(prepared_values[key])
         except TypeError:  # cannot be a key
             prepared.append(field.get_db_prep_save(value, database))
     return prepared

@@ -59,8 +59,8 @@ def require_acceptable(request: HttpRequest, *, limit_bytes: int) -> None:
 
 def body_length(request: HttpRequest) -> int:
     """Value of Content-Length; 0 if it is missing or not a number."""
-    sent = request.META.get("CONTENT_LENGTH") or "0"
-    return int(sent) if sent.isdecimal() else 0
+    header = request.META.get("CONTENT_LENGTH") or "0"
+    return int(header) if header.isdecimal() else 0
 
 
 class NoFilesHandler(FileUploadHandler):
@@ -84,13 +84,13 @@ def require_csrf(request: HttpRequest, fields: QueryDict | None = None) -> None:
     Raises:
         ForbiddenError: token or origin is wrong.
     """
-    known = "_post" in request.__dict__
-    if not known:
+    is_read = "_post" in request.__dict__
+    if not is_read:
         request._post = fields or QueryDict()  # type: ignore[attr-defined] # where the check looks
     try:
         refused = _Check(_no_response).process_view(request, None, (), {})  # type: ignore[arg-type]
     finally:
-        if not known:
+        if not is_read:
             del request._post  # type: ignore[attr-defined]
     if refused is not None:
         raise ForbiddenError(

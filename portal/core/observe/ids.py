@@ -23,9 +23,9 @@ def job_id() -> str:
     return _job_id.get()
 
 
-def request_id_of(sent: str) -> str:
+def request_id_of(header: str) -> str:
     """Value of ``X-Request-ID`` if it is safe to log, else a new id."""
-    return sent if _SENT.fullmatch(sent) else uuid.uuid4().hex
+    return header if _SENT.fullmatch(header) else uuid.uuid4().hex
 
 
 @contextmanager

@@ -124,11 +124,11 @@ def _scores(labelled: _Labelled) -> _Scores:
     nearest = [_nearest(v, labelled.patient) for v in labelled.vectors]
     rows = []
     for i, (label, patient) in enumerate(zip(labelled.label, labelled.patient, strict=True)):
-        others = labelled.patient != patient
-        chance = float((labelled.label[others] == label).mean()) if others.any() else 0.0
+        is_other = labelled.patient != patient
+        chance = float((labelled.label[is_other] == label).mean()) if is_other.any() else 0.0
         if chance == 0:
             continue
-        first, second = (ids[i][: min(K, int(others.sum()))] for ids in nearest)
+        first, second = (ids[i][: min(K, int(is_other.sum()))] for ids in nearest)
         same = [float((labelled.label[ids] == label).mean()) for ids in (first, second)]
         rows.append((patient, chance, *same, len(np.intersect1d(first, second)) / len(first)))
     columns = np.array(rows, np.float64).reshape(-1, 5).T

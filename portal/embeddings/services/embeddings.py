@@ -54,8 +54,8 @@ def canvas_is_unchanged(canvas: Canvas, *, lock: bool) -> bool:
             whose row ``canvas_changed`` locks too, after the canvas.
     """
     rows = Canvas.all_objects.select_for_update() if lock else Canvas.all_objects.all()
-    known = rows.filter(pk=canvas.pk, mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y).first()
-    return known is not None and (known.shown_range, known.modality) == (
+    row = rows.filter(pk=canvas.pk, mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y).first()
+    return row is not None and (row.shown_range, row.modality) == (
         canvas.shown_range,
         canvas.modality,
     )
@@ -136,7 +136,9 @@ def unembeddable_save(
             Unembeddable.objects.update_or_create(encoder=encoder, roi=roi, defaults=facts)
 
 
-def _write_embedding(roi: Roi, encoder: Encoder, given: LabVectors, **fields: Any) -> Embedding:
+def _write_embedding(
+    roi: Roi, encoder: Encoder, lab_vectors: LabVectors, **fields: Any
+) -> Embedding:
     """Insert under the encoder's lock, so that ids become visible in ascending order."""
     Encoder.objects.select_for_update().get(pk=encoder.pk)
     current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
@@ -157,18 +159,18 @@ def _write_embedding(roi: Roi, encoder: Encoder, given: LabVectors, **fields: An
         )
         index_build_if_due(scope=Scope(encoder, roi.lab_id))
     for lab_encoder in lab_encoders_following(encoder, roi.lab_id):
-        _add_lab_vector(row, lab_encoder, given.get(lab_encoder.pk))
+        _add_lab_vector(row, lab_encoder, lab_vectors.get(lab_encoder.pk))
     return row
 
 
 def _add_lab_vector(
-    row: Embedding, lab_encoder: Encoder, made: tuple[ArrayF32, int] | None
+    row: Embedding, lab_encoder: Encoder, lab_vector: tuple[ArrayF32, int] | None
 ) -> None:
     """Add the vector of the lab's own encoder, now or by a job."""
     if not lab_encoder.is_trained:
         vector = mapped(lab_encoder, vector_of(row)[None])[0]
         lab_vector_write(row, lab_encoder, vector, patch_count=row.patch_count)
-    elif made is not None:
-        lab_vector_write(row, lab_encoder, made[0], patch_count=made[1])
+    elif lab_vector is not None:
+        lab_vector_write(row, lab_encoder, lab_vector[0], patch_count=lab_vector[1])
     else:
         archive_embed_submit(lab_encoder, None)

@@ -39,11 +39,11 @@ def encoder_register(*, facts: EncoderIdentity, is_default: bool) -> Encoder:
     has embedded every lab's ROIs (``encoder_switch_if_complete``); until then searches use the old
     one.
     """
-    known = Encoder.objects.filter(
+    existing = Encoder.objects.filter(
         name=facts.name, version=facts.version, config_hash=facts.config_hash
     ).first()
-    if known is not None and (known.is_default or known.is_next or not is_default):
-        return known
+    if existing is not None and (existing.is_default or existing.is_next or not is_default):
+        return existing
     with transaction.atomic():
         encoder, _ = Encoder.objects.get_or_create(
             name=facts.name,

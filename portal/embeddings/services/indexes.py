@@ -40,8 +40,8 @@ def index_build_if_due(*, scope: Scope) -> Job | None:
         changes = current.count()
     else:
         last = snapshot.last_embedding_id
-        gone = rows.filter(pk__lte=last, superseded_at__gte=snapshot.read_at)
-        changes = current.filter(pk__gt=last).count() + gone.count()
+        superseded = rows.filter(pk__lte=last, superseded_at__gte=snapshot.read_at)
+        changes = current.filter(pk__gt=last).count() + superseded.count()
     if changes < limit:
         return None
     return index_build_submit(scope=scope)
@@ -94,15 +94,15 @@ class BuiltIndex:
     seconds: float
 
 
-def index_publish(*, scope: Scope, built: BuiltIndex, made: Path) -> IndexSnapshot:
+def index_publish(*, scope: Scope, built: BuiltIndex, built_folder: Path) -> IndexSnapshot:
     """Rename a finished index folder into place and create its snapshot. Call inside ``effect()``.
 
     A reader of an older snapshot keeps its folder, which stays for an hour.
     """
     snapshot_id = uuid.uuid4()
     folder = indexes.scope_folder(scope) / str(snapshot_id)
-    size_bytes = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
-    storage.folder_publish(made, folder)
+    size_bytes = sum(file.stat().st_size for file in built_folder.rglob("*") if file.is_file())
+    storage.folder_publish(built_folder, folder)
     named = {"pk": snapshot_id, "path": storage.relative(folder), "size_bytes": size_bytes}
     return _snapshot_create(scope, built, **named)
 

@@ -32,8 +32,8 @@ def archive_embed_submit(encoder: Encoder, user: User | None) -> Job:
     """
     if encoder.lab is None:
         raise ValueError(f"{encoder} is not an encoder of a lab")
-    known = lab_encoder_job_open(encoder)
-    return known or job_submit(
+    open_job = lab_encoder_job_open(encoder)
+    return open_job or job_submit(
         kind=LAB_ENCODER_KIND if encoder.is_trained else METRIC_KIND,
         args={"encoder_id": str(encoder.pk)},
         lab=encoder.lab,

@@ -87,8 +87,8 @@ def _restore_vectors(roi: Roi) -> bool:
     """Copy vectors of the ROI's outline; True if the encoder that workers use had one."""
     kind = roi.canvas.modality
     common = [encoder_default(kind), encoder_next(kind)]
-    given = [embedding_carry_over(roi, encoder) for encoder in common if encoder is not None]
-    return given[-1:] == [True]
+    restored = [embedding_carry_over(roi, encoder) for encoder in common if encoder is not None]
+    return restored[-1:] == [True]
 
 
 def rois_saved_in_bulk(*, canvas_id: uuid.UUID, user_id: uuid.UUID | None) -> Job:
@@ -127,9 +127,9 @@ def canvas_embed_submit(
     """
     encoder_id = str(encoder.pk) if encoder else ""
     with transaction.atomic():
-        known = canvas_job_open(canvas.pk, encoder_id=encoder_id)
-        if known is not None:
-            return known
+        open_job = canvas_job_open(canvas.pk, encoder_id=encoder_id)
+        if open_job is not None:
+            return open_job
         return job_submit(
             kind=CANVAS_KIND,
             args={"canvas_id": str(canvas.pk), "encoder_id": encoder_id},
@@ -174,14 +174,14 @@ def embed_request(*, roi: Roi, user: User, is_retry: bool = False) -> Job:
 def _refuse_repeated_failure(roi: Roi, job: Job | None) -> None:
     """Refuse to repeat a failed embedding without a person's request."""
     details = {"job": str(job.pk)} if job else {}
-    known = unembeddable_for(roi=roi, encoder=encoder_for(roi))
-    if known is not None and known.code == NO_TISSUE:
+    failure = unembeddable_for(roi=roi, encoder=encoder_for(roi))
+    if failure is not None and failure.code == NO_TISSUE:
         raise ConflictError(
-            f"There is nothing to search with: {known.message}.", code=NO_TISSUE, details=details
+            f"There is nothing to search with: {failure.message}.", code=NO_TISSUE, details=details
         )
-    if known is None and (job is None or job.state == JobState.SUCCEEDED):
+    if failure is None and (job is None or job.state == JobState.SUCCEEDED):
         return
-    code, message = (known.code, known.message) if known else _failure(job)
+    code, message = (failure.code, failure.message) if failure else _failure(job)
     raise ConflictError(
         f"This ROI could not be embedded: {message}",
         code="embedding-failed",

@@ -58,15 +58,17 @@ def embed_batch(jobs: Sequence[tuple[JobContext, Arguments]]) -> list[BatchedEmb
     if not rois:
         return [None] * len(jobs)
     network, encoder = encoder_ready(rois[0].canvas.modality)
-    known = rois_embedded(rois, encoder)
-    rois = sorted((roi for roi in rois if roi.pk not in known), key=lambda roi: roi.canvas_id)
+    embedded_ids = rois_embedded(rois, encoder)
+    rois = sorted(
+        (roi for roi in rois if roi.pk not in embedded_ids), key=lambda roi: roi.canvas_id
+    )
     groups = [list(group) for _, group in groupby(rois, key=lambda roi: roi.canvas_id)]
-    made: dict[uuid.UUID, BatchedEmbedding] = {}
+    embeddings: dict[uuid.UUID, BatchedEmbedding] = {}
     results = canvases_embed(network, groups, _SharedProgress([context for context, _ in jobs]))
     for group, vectors in zip(groups, results, strict=True):
         for roi, embedding in zip(group, vectors, strict=bool(vectors)):
-            made[roi.pk] = BatchedEmbedding(encoder.pk, roi.geometry, embedding)
-    return [made.get(pk) for pk in ids]
+            embeddings[roi.pk] = BatchedEmbedding(encoder.pk, roi.geometry, embedding)
+    return [embeddings.get(pk) for pk in ids]
 
 
 class _SharedProgress:

@@ -60,9 +60,9 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
     if roi.shape in MARKS:  # changed after the job was submitted
         return {"outcome": "no area"}
     network, row = encoder_ready(roi.canvas.modality)
-    known = embedding_current(roi=roi, encoder=row)
-    if known is not None:
-        return {"embedding_id": known.pk, "skipped": "already embedded"}
+    current = embedding_current(roi=roi, encoder=row)
+    if current is not None:
+        return {"embedding_id": current.pk, "skipped": "already embedded"}
     context.progress(0, 0, "reading")
     embedded = _batched_or_embedded(context, network, row, roi)
     lab_vectors = lab_encoder_vectors(context, roi, row)
@@ -173,9 +173,9 @@ def _embed_part(  # noqa: PLR0917
     """Embed a part; False if the canvas has changed and nothing was written."""
 
     def report_progress(*_: object) -> None:
-        context.progress(done, total, "embedding regions")
+        context.progress(embedded_count, total, "embedding regions")
 
-    done, total = canvas_progress(canvas, encoder)
+    embedded_count, total = canvas_progress(canvas, encoder)
     report_progress()
     with context.part():
         if not canvas_is_unchanged(canvas, lock=False):
@@ -191,7 +191,7 @@ def _embed_part(  # noqa: PLR0917
     for result in embedded:
         is_error, is_blank = isinstance(result, BadInputError), isinstance(result, EmptyRegionError)
         counts["no_tissue" if is_blank else "failed" if is_error else "embedded"] += 1
-    done, total = canvas_progress(canvas, encoder)
+    embedded_count, total = canvas_progress(canvas, encoder)
     report_progress()
     return True
 

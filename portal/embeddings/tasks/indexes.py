@@ -58,7 +58,7 @@ def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> JobResu
         index.build(ids, vectors, progress=context.progress)
         built = BuiltIndex(source, index.stats, time.monotonic() - began)
         with context.effect():
-            snapshot = index_publish(scope=scope, built=built, made=folder)
+            snapshot = index_publish(scope=scope, built=built, built_folder=folder)
     return _job_result(snapshot)
 
 
@@ -72,12 +72,12 @@ def _fill_on_server(
     name, index = indexes.server_index(scope, index_version_next(scope))
     if not index.source:
         filling = index.fill(source.as_json())
-        source, done = index_source_from_json(filling.source), filling.count
+        source, row_count = index_source_from_json(filling.source), filling.count
         after = filling.done_until or 0
         for ids, vectors in index_entries(scope, source, after=after):
             filling.put(ids, vectors)
-            done += len(ids)
-            context.progress(done, source.count, "filling")
+            row_count += len(ids)
+            context.progress(row_count, source.count, "filling")
         index.finish(filling)
     source = index_source_from_json(index.source)
     built = BuiltIndex(source, index.stats, time.monotonic() - began)
@@ -104,14 +104,14 @@ def _read_vectors(
         scratch / "vectors.npy", mode="w+", dtype=np.float32, shape=shape
     )
     parts: list[ArrayI64] = []
-    done = 0
+    row_count = 0
     for ids, some in index_entries(scope, source):
         # Rows superseded while reading are left out, so there may be fewer than counted.
-        vectors[done : done + len(ids)] = some
-        done += len(ids)
+        vectors[row_count : row_count + len(ids)] = some
+        row_count += len(ids)
         parts.append(ids)
-        context.progress(done, source.count, "reading")
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts]), vectors[:done]
+        context.progress(row_count, source.count, "reading")
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts]), vectors[:row_count]
 
 
 @job_task(

@@ -107,7 +107,7 @@ def encoder_embed(context: JobContext, *, encoder_id: str) -> JobResult:
     Each part is committed: after an interruption, the next attempt continues.
     """
     encoder = lab_encoder_in_use(encoder_id)
-    done = 0
+    roi_count = 0
     try:
         network = lab_encoder_network(encoder) if encoder else None
     except WeightsError as error:
@@ -118,10 +118,10 @@ def encoder_embed(context: JobContext, *, encoder_id: str) -> JobResult:
         report_progress()
         rois = rois_for_lab_encoder(encoder, PART_ROIS)
         if rois:
-            done += _save_part(context, encoder, rois, _embed(network, rois, report_progress))
+            roi_count += _save_part(context, encoder, rois, _embed(network, rois, report_progress))
             context.give_way()
         elif finish_if_done(context, partial(lab_encoder_switch_if_complete, encoder)):
-            return {"regions": done}
+            return {"regions": roi_count}
         encoder = lab_encoder_in_use(encoder_id)
     return {"skipped": "no longer wanted"}
 
@@ -155,16 +155,16 @@ def metric_embed(context: JobContext, *, encoder_id: str) -> JobResult:
     if encoder is None:
         return {"skipped": "no longer wanted"}
     before, total = lab_encoder_progress(encoder)
-    done = before
+    roi_count = before
     while encoder is not None:
-        context.progress(min(done, total), total, "embedding regions")
+        context.progress(min(roi_count, total), total, "embedding regions")
         with context.part():
             looked_at = mapped_vectors_add(encoder)
-        done += looked_at
+        roi_count += looked_at
         if looked_at:
             context.give_way()
         elif finish_if_done(context, partial(lab_encoder_switch_if_complete, encoder)):
-            return {"regions": done, "mapped": done - before}
+            return {"regions": roi_count, "mapped": roi_count - before}
         encoder = lab_encoder_in_use(encoder_id)
     return {"skipped": "no longer wanted"}
 

@@ -139,9 +139,9 @@ def canvas_stain(network: RegionEncoder, canvas: Canvas, slide: SlideImage) -> S
     from ml.roi.stain.storage import stain_from_dict, stain_to_dict
 
     method = network.stain_method
-    known = stain_json(canvas, method=method)
-    if known is not None:
-        return stain_from_dict(known)
+    stored = stain_json(canvas, method=method)
+    if stored is not None:
+        return stain_from_dict(stored)
     estimate = estimate_stain(slide, mpp=canvas.mpp, config=StainConfig(method=method))
     stain_save(canvas=canvas, method=method, estimate=stain_to_dict(estimate))
     return estimate

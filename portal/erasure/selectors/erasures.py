@@ -42,12 +42,12 @@ def erasure_job(erasure: Erasure) -> Job | None:
 
 def erasures_completed() -> list[ErasedCases]:
     """Completed erasures of all labs, for the destinations of backups."""
-    done = Erasure.objects.filter(state=ErasureState.DONE).order_by("finished_at")
+    completed = Erasure.objects.filter(state=ErasureState.DONE).order_by("finished_at")
     return [
         {
             "erasure": str(erasure.pk),
             "cases": erasure.case_ids,
             "at": erasure.finished_at.isoformat() if erasure.finished_at else "",
         }
-        for erasure in done
+        for erasure in completed
     ]

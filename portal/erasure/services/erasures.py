@@ -125,11 +125,11 @@ def _erase(erasure: Erasure) -> None:
     learning_folders_drop(lab_id=erasure.lab_id)  # trainings start again, without the erased data
     for original in inventory.originals:  # copies that were in the orphan folder already
         asset_purge(lab_id=erasure.lab_id, sha256=original.sha256)
-    known = {str(pk) for pk in Upload.objects.values_list("pk", flat=True)}
+    upload_ids = {str(pk) for pk in Upload.objects.values_list("pk", flat=True)}
     for path in [
         *entries_of(inventory.ids),
         *scratch_abandoned(),
-        *storage.incoming_abandoned(known),
+        *storage.incoming_abandoned(upload_ids),
     ]:
         storage.entry_drop(path)
     erasure.certificate = certificate_json(erasure, inventory, texts)

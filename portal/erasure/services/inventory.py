@@ -96,26 +96,26 @@ def inventory_of(lab_id: uuid.UUID, case_ids: Collection[uuid.UUID]) -> Inventor
 
 def rows_left(inventory: Inventory) -> int:
     """Number of rows of an inventory that still exist."""
-    left = 0
+    count = 0
     models: list[type[Model]] = [*with_cases(), TrashEntry]
     for model in models:
         ids = inventory.rows.get(model._meta.label, [])
         for start in range(0, len(ids), 5000):
-            left += model._base_manager.filter(pk__in=ids[start : start + 5000]).count()
-    return left
+            count += model._base_manager.filter(pk__in=ids[start : start + 5000]).count()
+    return count
 
 
 def files_left(inventory: Inventory) -> list[str]:
     """Files and folders of an inventory that still exist."""
-    left = [relative(path) for path in entries_of(inventory.ids)]
+    names = [relative(path) for path in entries_of(inventory.ids)]
     lab_id = uuid.UUID(inventory.lab_id)
     for original in inventory.originals:
         if original.is_shared:
             continue
         name = asset_name(lab_id, original.sha256)
-        left += [name] if the_store().stat(name) else []
-        left += [copy.name for copy in orphan_find(lab_id, original.sha256)]
-    return left
+        names += [name] if the_store().stat(name) else []
+        names += [copy.name for copy in orphan_find(lab_id, original.sha256)]
+    return names
 
 
 def _rows_with(
@@ -159,15 +159,15 @@ def _orphaned(case_ids: Collection[uuid.UUID], lab_id: uuid.UUID) -> list[Origin
     events = Event.objects.filter(
         lab_id=lab_id, name="trash.purged", payload__case_id__in=[str(pk) for pk in case_ids]
     )
-    gone = {
+    hashes = {
         digest
         for payload in events.values_list("payload", flat=True)
         for digest in payload.get("originals", ())
     }
-    gone -= set(
-        Asset.objects.filter(lab_id=lab_id, sha256__in=gone).values_list("sha256", flat=True)
+    hashes -= set(
+        Asset.objects.filter(lab_id=lab_id, sha256__in=hashes).values_list("sha256", flat=True)
     )
-    copies = {sha256: orphan_find(lab_id, sha256) for sha256 in sorted(gone)}
+    copies = {sha256: orphan_find(lab_id, sha256) for sha256 in sorted(hashes)}
     return [
         Original(digest, files[0].size_bytes, is_shared=False)
         for digest, files in copies.items()

@@ -48,12 +48,12 @@ def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
     for model in (WebhookDelivery, Job, Event):  # attempts go with their deliveries
         names = ["pk", "lab_id", *_names_searched(model)]
         rows = model._base_manager.order_by().values_list(*names).iterator(chunk_size=_CHUNK)
-        gone = [
+        row_ids = [
             pk
             for pk, of, *values in rows
             if _names_erased("\n".join(_texts(values)), ids, words if of == lab_id else [])
         ]
-        deleted[str(model._meta.model_name)] = _delete(model, gone)
+        deleted[str(model._meta.model_name)] = _delete(model, row_ids)
     return deleted
 
 

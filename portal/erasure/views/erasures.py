@@ -123,7 +123,7 @@ def _preview(
     accession, key = data.get("accession", ""), data.get("patient_key", "")
     cases = cases_of(lab=lab, accession=accession, patient_key=key)
     preview = erasure_preview(lab=lab, cases=cases, user=user, patient_key=key)
-    shown = form or ErasureForm(initial={"accession": accession, "patient_key": key})
-    shown.fields["typed"].label = f"Type {preview.typed} to erase"
-    context = {"lab": lab, "can_manage": True, "preview": preview, "form": shown}
+    erasure_form = form or ErasureForm(initial={"accession": accession, "patient_key": key})
+    erasure_form.fields["typed"].label = f"Type {preview.typed} to erase"
+    context = {"lab": lab, "can_manage": True, "preview": preview, "form": erasure_form}
     return render(request, "erasure/erase.html", context, status=422 if form else 200)

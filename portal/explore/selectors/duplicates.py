@@ -80,11 +80,11 @@ def near_duplicates(
             by_kind[_between(visible, a, b)].append((a, b, distance))
     kinds = [between] if between else list(Between)
     wanted = [(kind, pair) for kind in kinds for pair in by_kind[kind]]
-    shown = wanted[start : start + count]
-    rois = rois_shown(user, {visible.rows[at].roi_id for _, (a, b, _) in shown for at in (a, b)})
+    page = wanted[start : start + count]
+    rois = rois_shown(user, {visible.rows[at].roi_id for _, (a, b, _) in page for at in (a, b)})
     calibration = calibration_for(visible.map.encoder)
     pairs = []
-    for kind, (a, b, distance) in shown:
+    for kind, (a, b, distance) in page:
         first, second = (rois.get(visible.rows[at].roi_id) for at in (a, b))
         if first and second:
             p_value = calibration.p_value(distance) if calibration else None

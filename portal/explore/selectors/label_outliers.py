@@ -83,9 +83,9 @@ def label_outliers(user: User, visible: VisibleMap, *, start: int, count: int) -
     alike = _related(labels)
     support = votes.sum(axis=1)
     agree = (counts * alike[own_code]).sum(axis=1)
-    others = np.where(alike[own_code], 0, counts)
-    suggested = others.argmax(axis=1) if labels else np.zeros(len(own_code), dtype=np.int64)
-    says = others.max(axis=1, initial=0)
+    other_counts = np.where(alike[own_code], 0, counts)
+    suggested = other_counts.argmax(axis=1) if labels else np.zeros(len(own_code), dtype=np.int64)
+    says = other_counts.max(axis=1, initial=0)
     has_votes = support >= MIN_SUPPORT
     doubt = has_votes & (agree <= MAX_AGREEMENT * support) & (says >= MIN_MAJORITY * support)
     confirmed = _confirmed(visible)

@@ -139,8 +139,8 @@ def map_source(scope: Scope) -> MapSource:
             "pk", "case_id", "case__patient_key"
         )
     }
-    known = np.array([canvas_of.get(pk) in canvases for pk in ids.tolist()], dtype=np.bool_)
-    ids, vectors = ids[known], vectors[known]
+    is_known = np.array([canvas_of.get(pk) in canvases for pk in ids.tolist()], dtype=np.bool_)
+    ids, vectors = ids[is_known], vectors[is_known]
     owners = [canvases[canvas_of[pk]] for pk in ids.tolist()]
     return MapSource(
         ids,

@@ -74,7 +74,7 @@ def map_points(visible: VisibleMap) -> MapPoints:
     positions = visible.positions
     number: dict[uuid.UUID, int] = {}
     canvas = [number.setdefault(row.canvas_id, len(number)) for row in rows]
-    known = [visible.canvases[pk] for pk in number]
+    canvas_rows = [visible.canvases[pk] for pk in number]
 
     def word_of(words: Iterable[str | None]) -> list[_Value]:
         return [((word or "").lower(), word or "", "") for word in words]
@@ -84,16 +84,16 @@ def map_points(visible: VisibleMap) -> MapPoints:
         return (str(label.pk), label.name, label.color) if label else ("", "", "")
 
     cases: list[_Value] = [
-        (str(canvas_row.case_id), canvas_row.accession, "") for canvas_row in known
+        (str(canvas_row.case_id), canvas_row.accession, "") for canvas_row in canvas_rows
     ]
     # Values are computed once; points refer to them by index.
     ways: dict[str, tuple[list[_Value], list[int]]] = {
         "label": _numbered([row.label_id for row in rows], label_of),
-        "organ": (word_of(canvas_row.organ for canvas_row in known), canvas),
-        "diagnosis": (word_of(canvas_row.diagnosis for canvas_row in known), canvas),
-        "stain": (word_of(canvas_row.stain for canvas_row in known), canvas),
+        "organ": (word_of(canvas_row.organ for canvas_row in canvas_rows), canvas),
+        "diagnosis": (word_of(canvas_row.diagnosis for canvas_row in canvas_rows), canvas),
+        "stain": (word_of(canvas_row.stain for canvas_row in canvas_rows), canvas),
         "case": (cases, canvas),
-        "scanner": ([_scanner(canvas_row.scanner or "") for canvas_row in known], canvas),
+        "scanner": ([_scanner(canvas_row.scanner or "") for canvas_row in canvas_rows], canvas),
         "review_state": _numbered(
             [row.review_state for row in rows], lambda key: (key, ReviewState(key).label, "")
         ),
@@ -104,7 +104,9 @@ def map_points(visible: VisibleMap) -> MapPoints:
         x=positions[:, 0].tolist(),
         y=positions[:, 1].tolist(),
         canvas=canvas,
-        canvases=[(canvas_row.pk, canvas_row.name, canvas_row.accession) for canvas_row in known],
+        canvases=[
+            (canvas_row.pk, canvas_row.name, canvas_row.accession) for canvas_row in canvas_rows
+        ],
         colourings=tuple(_coloured(name, *ways[name]) for name in COLOURS),
     )
 

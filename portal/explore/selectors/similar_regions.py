@@ -131,8 +131,8 @@ def _region(
     box: ArrayF64, distance: float, significance: Significance, bound: float | None
 ) -> SimilarRegion:
     left, top, right, bottom = box.tolist()
-    known = significance.calibration
-    p_value = None if known is None else known.p_value(distance)
+    calibration = significance.calibration
+    p_value = None if calibration is None else calibration.p_value(distance)
     is_close = significance.is_close(distance)
     if bound is not None:
         is_close = is_close is not False and distance <= bound
@@ -177,8 +177,8 @@ def _without_overlaps(boxes: ArrayF64, nearest: ArrayI64, limit: int) -> list[in
     """First squares, up to ``limit``, that do not overlap an earlier one."""
     chosen: list[int] = []
     for at in nearest.tolist():
-        others = boxes[chosen]
-        over = _intersections(np.broadcast_to(boxes[at], others.shape), others)
+        chosen_boxes = boxes[chosen]
+        over = _intersections(np.broadcast_to(boxes[at], chosen_boxes.shape), chosen_boxes)
         if not (over > MAX_OVERLAP * _areas(boxes[at][None])).any():
             chosen.append(at)
             if len(chosen) == limit:

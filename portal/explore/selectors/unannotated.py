@@ -80,14 +80,14 @@ def unannotated(
     empty = canvases.filter(~Exists(regions)).order_by("-created_at", "pk")
     novelty, compared = _novelty(user, lab, encoder) if encoder else ({}, 0)
     looked = sorted(novelty, key=lambda pk: (-novelty[pk].percent, str(pk)))
-    rest = empty.exclude(pk__in=looked)
+    unexamined = empty.exclude(pk__in=looked)
     without = empty.count()
-    total = len(looked) + rest.count()
+    total = len(looked) + unexamined.count()
     chosen = list(looked[start : start + count])
     more = count - len(chosen)
     after = max(start - len(looked), 0)
     if more > 0:
-        chosen += list(rest.values_list("pk", flat=True)[after : after + more])
+        chosen += list(unexamined.values_list("pk", flat=True)[after : after + more])
     rows = Canvas.objects.filter(pk__in=chosen).select_related("case").defer("levels").in_bulk()
     counts = _counts(user, chosen)
     return UnannotatedPage(
@@ -118,9 +118,11 @@ def _novelty(user: User, lab: Lab, encoder: Encoder) -> tuple[dict[uuid.UUID, No
     rows = list(samples)
     if not rows:
         return {}, 0
-    known = Embedding.objects.owned_by(user).filter(CURRENT, lab=lab, encoder=encoder)
-    known = known.filter(roi__deleted_at__isnull=True)
-    ids, vectors = vectors_by_id(ids_of_rows(known.order_by("-pk")[:MAX_KNOWN]), dim=encoder.dim)
+    embeddings = Embedding.objects.owned_by(user).filter(CURRENT, lab=lab, encoder=encoder)
+    embeddings = embeddings.filter(roi__deleted_at__isnull=True)
+    ids, vectors = vectors_by_id(
+        ids_of_rows(embeddings.order_by("-pk")[:MAX_KNOWN]), dim=encoder.dim
+    )
     radius = _radius(encoder, len(ids))
     novelty_of_canvas: dict[uuid.UUID, Novelty] = {}
     for row in rows:
@@ -132,10 +134,10 @@ def _novelty(user: User, lab: Lab, encoder: Encoder) -> tuple[dict[uuid.UUID, No
     return novelty_of_canvas, len(ids)
 
 
-def _radius(encoder: Encoder, known: int) -> float:
+def _radius(encoder: Encoder, embedding_count: int) -> float:
     """Distance beyond which a square looks like no region; infinite without a calibration."""
     calibration = calibration_for(encoder)
-    return close_distance(calibration, max(known, 1)) if calibration else float("inf")
+    return close_distance(calibration, max(embedding_count, 1)) if calibration else float("inf")
 
 
 def _subsample(sample: TissueSample) -> ArrayF32:

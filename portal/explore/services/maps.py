@@ -62,9 +62,9 @@ def map_draw_submit(*, lab: Lab, kind: Modality, user: User) -> Job:
         raise ConflictError("No region of this kind is embedded yet.", code="nothing-embedded")
     with transaction.atomic():
         Lab.objects.select_for_update().get(pk=lab.pk)  # one job for simultaneous requests
-        known = map_job_open(lab_id=lab.pk, encoder_id=encoder.pk)
-        if known is not None:
-            return known
+        open_job = map_job_open(lab_id=lab.pk, encoder_id=encoder.pk)
+        if open_job is not None:
+            return open_job
         return job_submit(
             kind=MAP_KIND,
             args={"lab_id": str(lab.pk), "encoder_id": str(encoder.pk)},
@@ -78,7 +78,7 @@ def map_save(*, scope: Scope, source: MapSource, layout: MapLayout) -> RegionMap
     """Store a map, and delete all but the newest ``MAX_MAPS``. Call inside ``effect()``."""
     pairs = np.concatenate([layout.across.rows, layout.within.rows])
     apart = np.concatenate([layout.across.distance, layout.within.distance])
-    made: RegionMap = RegionMap.objects.create(
+    region_map: RegionMap = RegionMap.objects.create(
         lab_id=scope.lab_id,
         encoder=scope.encoder,
         last_embedding_id=int(source.ids[-1]) if len(source.ids) else 0,
@@ -98,7 +98,7 @@ def map_save(*, scope: Scope, source: MapSource, layout: MapLayout) -> RegionMap
     maps = RegionMap.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
     older = maps.order_by("-created_at", "-pk").values_list("pk", flat=True)[MAX_MAPS:]
     RegionMap.objects.filter(pk__in=list(older)).delete()
-    return made
+    return region_map
 
 
 def maps_delete(*, lab_id: uuid.UUID | None = None) -> None:

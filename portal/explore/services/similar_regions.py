@@ -121,8 +121,8 @@ def tissue_sample_submit(*, canvas: Canvas, user: User) -> Job | None:
     if encoder is None:
         raise ConflictError("No region of this kind is embedded yet.", code="nothing-embedded")
     side_px = _usual_side(canvas, user)
-    known = sample_for(user=user, canvas=canvas, encoder=encoder, side_px=side_px)
-    return None if known else _submit(canvas, user, side_px)
+    sample = sample_for(user=user, canvas=canvas, encoder=encoder, side_px=side_px)
+    return None if sample else _submit(canvas, user, side_px)
 
 
 def _is_sampled(canvas: Canvas) -> bool:
@@ -182,9 +182,9 @@ def samples_delete(*, canvas_id: uuid.UUID) -> None:
 def _submit(canvas: Canvas, user: User, side_px: int) -> Job:
     """Unfinished job visible to the person, or a new one."""
     with transaction.atomic():
-        known = sample_job_open(user=user, canvas=canvas, side_px=side_px)
-        if known is not None:
-            return known
+        open_job = sample_job_open(user=user, canvas=canvas, side_px=side_px)
+        if open_job is not None:
+            return open_job
         return job_submit(
             kind=SAMPLE_KIND,
             args={"canvas_id": str(canvas.pk), "side_px": side_px, "user_id": str(user.pk)},

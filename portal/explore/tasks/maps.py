@@ -33,8 +33,8 @@ def map_draw(context: JobContext, *, lab_id: str, encoder_id: str) -> JobResult:
     source = map_source(scope)
     layout = _layout(context, scope, source)
     with context.effect():
-        made = map_save(scope=scope, source=source, layout=layout)
-    return {"map": str(made.pk)}
+        region_map = map_save(scope=scope, source=source, layout=layout)
+    return {"map": str(region_map.pk)}
 
 
 def _layout(context: JobContext, scope: Scope, source: MapSource) -> MapLayout:

@@ -37,9 +37,9 @@ class _Sampling:
 
     def __init__(self, context: JobContext, key: SampleKey, squares: ArrayF64) -> None:
         self.context, self.key, self.squares = context, key, squares
-        known = sample_of(key)
-        self.tried, self.seconds = (known.tried, known.seconds) if known else (0, 0.0)
-        self.is_complete = known is not None and known.is_complete
+        sample = sample_of(key)
+        self.tried, self.seconds = (sample.tried, sample.seconds) if sample else (0, 0.0)
+        self.is_complete = sample is not None and sample.is_complete
 
     def report_progress(self, *_: object) -> None:
         """Report progress; raises if the job has to stop."""

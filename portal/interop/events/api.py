@@ -100,13 +100,13 @@ class EventsApi(ApiView):
 
 
 def _last_heard(request: Request) -> int | None:
-    sent = request.headers.get("Last-Event-ID", "").strip()
-    if not sent:
+    header = request.headers.get("Last-Event-ID", "").strip()
+    if not header:
         return None
-    is_short = len(sent) <= len(str(HIGHEST_ID)) and sent.isascii() and sent.isdecimal()
-    if not is_short or int(sent) > HIGHEST_ID:
+    is_short = len(header) <= len(str(HIGHEST_ID)) and header.isascii() and header.isdecimal()
+    if not is_short or int(header) > HIGHEST_ID:
         raise InvalidInputError("Last-Event-ID: expected the id of an event that was sent here.")
-    return int(sent)
+    return int(header)
 
 
 def _message(event: Event) -> str:

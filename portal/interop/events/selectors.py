@@ -165,12 +165,12 @@ def _hidden(user: User, events: Sequence[Event]) -> set[int]:
     unseen = events_unseen(events)
     regions = _ids(events, "roi_id")
     jobs = _ids(events, "job_id")
-    gone: set[Any] = set()
+    hidden_ids: set[Any] = set()
     for ids, rows in ((regions, Roi.all_objects), (jobs, Job.objects)):
         if ids:
             hidden_rows = rows.filter(pk__in=ids).hidden_from(user)
-            gone |= set(hidden_rows.values_list("pk", flat=True))
-    named = {str(row_id) for row_id in gone}
+            hidden_ids |= set(hidden_rows.values_list("pk", flat=True))
+    named = {str(row_id) for row_id in hidden_ids}
     return unseen | {
         event.pk
         for event in events

@@ -73,9 +73,9 @@ def _start_times(
     processes: int,
 ) -> list[float | None]:
     """Seconds until each job starts on the first free process; None from the first unknown on."""
-    if processes < 1 or any(left is None for left in remaining):
+    if processes < 1 or any(time_s is None for time_s in remaining):
         return [None] * len(line)
-    free = [left or 0.0 for left in remaining] + [0.0] * max(0, processes - len(remaining))
+    free = [time_s or 0.0 for time_s in remaining] + [0.0] * max(0, processes - len(remaining))
     heapq.heapify(free)
     starts: list[float | None] = []
     for job in line:
@@ -92,11 +92,11 @@ def _remaining_times() -> dict[str, list[float | None]]:
     means = _mean_durations()
     times_of_queue: dict[str, list[float | None]] = defaultdict(list)
     for job in Job.objects.filter(state=JobState.RUNNING):
-        left = time_left_s(job)
-        if left is None and job.heartbeat_at and job.started_at and job.kind in means:
+        time_s = time_left_s(job)
+        if time_s is None and job.heartbeat_at and job.started_at and job.kind in means:
             ran_s = (job.heartbeat_at - job.started_at).total_seconds()
-            left = max(0.0, means[job.kind] - ran_s)
-        times_of_queue[job.queue].append(BULK_PART_S if job.priority == Priority.BULK else left)
+            time_s = max(0.0, means[job.kind] - ran_s)
+        times_of_queue[job.queue].append(BULK_PART_S if job.priority == Priority.BULK else time_s)
     return times_of_queue
 
 
@@ -107,18 +107,18 @@ def time_left_s(job: Job) -> float | None:
     """
     if job.state != JobState.RUNNING or job.phase_at is None or job.heartbeat_at is None:
         return None
-    done = job.progress_done - job.phase_from
+    step_count = job.progress_done - job.phase_from
     took_s = (job.heartbeat_at - job.phase_at).total_seconds()
-    if done <= 0 or took_s <= 0 or job.progress_total <= 0:
+    if step_count <= 0 or took_s <= 0 or job.progress_total <= 0:
         return None
-    return max(0, job.progress_total - job.progress_done) * took_s / done
+    return max(0, job.progress_total - job.progress_done) * took_s / step_count
 
 
 def _mean_durations() -> dict[str, float]:
     """Mean duration of jobs in the last week in seconds, by kind."""
-    known: dict[str, float] | None = cache.get("jobs-means")
-    if known is not None:
-        return known
+    cached: dict[str, float] | None = cache.get("jobs-means")
+    if cached is not None:
+        return cached
     took = Avg(F("finished_at") - F("started_at"), output_field=DurationField())
     ended = Job.objects.filter(state=JobState.SUCCEEDED, finished_at__gt=Now() - WEEK)
     rows = ended.order_by().values_list("kind").annotate(took=took)

@@ -26,11 +26,11 @@ JOB_TARGETS: Registry[str, Callable[[User], QuerySet[Any]]] = Registry()
 
 def _hides_name(user: User) -> Case:
     """True for a job whose target is in the trash, deleted, or not visible to the person."""
-    gone = [
+    conditions = [
         When(target_type=kind, then=~Exists(visible(user).filter(pk=OuterRef("target_id"))))
         for kind, visible in JOB_TARGETS.items()
     ]
-    return Case(*gone, default=Value(False), output_field=BooleanField())
+    return Case(*conditions, default=Value(False), output_field=BooleanField())
 
 
 def job_list(*, user: User, state: str = "", kind: str = "", person: str = "") -> QuerySet[Job]:

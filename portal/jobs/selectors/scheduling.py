@@ -60,12 +60,12 @@ def jobs_due() -> QuerySet[Job]:
 
 def runnable_jobs(queue: str) -> QuerySet[Job]:
     """Due jobs of a queue that this release can run; newer kinds are left to newer workers."""
-    known = Q(pk__in=[])
+    runnable = Q(pk__in=[])
     versions = {spec.version for spec in REGISTRY.values()}
     for version in versions:
         kinds = [kind for kind, spec in REGISTRY.items() if spec.version == version]
-        known |= Q(kind__in=kinds, payload_version__lte=version)
-    return jobs_due().filter(known, queue=queue)
+        runnable |= Q(kind__in=kinds, payload_version__lte=version)
+    return jobs_due().filter(runnable, queue=queue)
 
 
 def requesters_in_order(jobs: QuerySet[Job]) -> tuple[list[Requester], LastServedTimes]:

@@ -72,8 +72,8 @@ def wait_of(waits: Mapping[uuid.UUID, WaitEstimate] | str, job: Job) -> str:
 @register.filter
 def time_left(job: Job) -> str:
     """Format the remaining time (``about 3 min left``); empty while unknown."""
-    left = time_left_s(job)
-    return "" if left is None else f"{about(left)} left"
+    seconds = time_left_s(job)
+    return "" if seconds is None else f"{about(seconds)} left"
 
 
 def _in(seconds: float) -> str:
@@ -110,7 +110,7 @@ def duration(length: timedelta) -> str:
     seconds = max(0.0, length.total_seconds())
     if seconds < 60:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds_left = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
+        return f"{minutes} min {seconds_left:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"

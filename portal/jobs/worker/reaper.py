@@ -57,7 +57,7 @@ def reap_forever(stop: threading.Event) -> None:
     while not stop.wait(settings.TESSERA_JOB_REAP_EVERY_S):
         try:
             connection_refresh()
-            lost, sent = reap(recover_lost=grace.is_over())
+            lost_count, sent_count = reap(recover_lost=grace.is_over())
             if time.monotonic() - heartbeat_s >= heartbeat.HEARTBEAT_EVERY_S:
                 heartbeat.write_heartbeat(f"reaper@{worker_name()}", REAPER_QUEUES)
                 heartbeat_s = time.monotonic()
@@ -69,8 +69,8 @@ def reap_forever(stop: threading.Event) -> None:
             grace.note_outage()
             logger.warning("reaper: the database does not answer", exc_info=True)
             continue
-        if lost or sent:
-            logger.info("reaper: %d requeued, %d sent", lost, sent)
+        if lost_count or sent_count:
+            logger.info("reaper: %d requeued, %d sent", lost_count, sent_count)
 
 
 def _recover_lost_jobs() -> int:

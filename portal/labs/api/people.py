@@ -109,9 +109,9 @@ class MemberViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change the role of a member. 409 if the lab would be left without a manager."""
         membership = self.get_object()
-        sent = self.get_serializer(membership, data=request.data)
-        sent.is_valid(raise_exception=True)
-        role = Role(sent.validated_data["role"])
+        serializer = self.get_serializer(membership, data=request.data)
+        serializer.is_valid(raise_exception=True)
+        role = Role(serializer.validated_data["role"])
         changed = member_set_role(membership, role=role, by=user_of(request))
         return Response(self.get_serializer(changed).data)
 
@@ -144,9 +144,9 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
     )
     def create(self, request: Request) -> Response:
         """Send an invitation by mail; if mail is off, the response has the `link` to pass on."""
-        sent = InvitationCreateSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        wanted, user = sent.validated_data, user_of(request)
+        serializer = InvitationCreateSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        wanted, user = serializer.validated_data, user_of(request)
         invitation, secret = invitation_create(
             selectors.lab_chosen(user, wanted.get("lab"), at_least=Role.MANAGER),
             email=wanted["email"],

@@ -86,12 +86,14 @@ class ServiceAccountViewSet(mixins.ListModelMixin, ApiViewSet[Membership]):
         """Create a service account without a token; `POST /service-accounts/{id}/tokens/` creates
         one.
         """
-        sent = ServiceAccountCreateSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        wanted, user = sent.validated_data, user_of(request)
+        serializer = ServiceAccountCreateSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        wanted, user = serializer.validated_data, user_of(request)
         lab = selectors.lab_chosen(user, wanted.get("lab"), at_least=Role.MANAGER)
-        made = service_account_create(lab, name=wanted["name"], role=Role(wanted["role"]), by=user)
-        return Response(ServiceAccountSerializer(made).data, status=status.HTTP_201_CREATED)
+        account = service_account_create(
+            lab, name=wanted["name"], role=Role(wanted["role"]), by=user
+        )
+        return Response(ServiceAccountSerializer(account).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(responses={204: None}, summary="Remove a service account")
     def destroy(self, request: Request, pk: str) -> Response:
@@ -116,9 +118,9 @@ class ServiceAccountTokensApi(ApiView):
     def post(self, request: Request, id: uuid.UUID) -> Response:
         """Create a token. Requires a session; only this response contains the secret."""
         service_account = _service_account(request, id)
-        sent = ServiceAccountTokenCreateSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        wanted = sent.validated_data
+        serializer = ServiceAccountTokenCreateSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        wanted = serializer.validated_data
         token, secret = service_account_token_create(
             service_account,
             scope=TokenScope(wanted["scope"]),

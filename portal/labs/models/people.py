@@ -179,9 +179,9 @@ class ShownManager(models.Manager[_Model]):
 
     def get_queryset(self) -> models.QuerySet[_Model]:
         """Rows that are not hidden."""
-        shown = getattr(self.model, "shown", None)
+        row_filter = getattr(self.model, "shown", None)
         rows = super().get_queryset()
-        return rows if shown is None else shown(rows)
+        return rows if row_filter is None else row_filter(rows)
 
 
 LabOwnedManager = ShownManager.from_queryset(LabOwnedQuerySet)

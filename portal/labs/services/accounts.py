@@ -31,14 +31,14 @@ def user_create(email: str, *, password: str | None = None, full_name: str = "")
         raise InvalidInputError(" ".join(error.messages)) from None
     if password is not None:
         password_check(password, User(email=email, full_name=full_name))
-    taken = ConflictError(f"{email} already has an account.", code="email-taken")
+    conflict = ConflictError(f"{email} already has an account.", code="email-taken")
     if User.objects.filter(email=email).exists():
-        raise taken
+        raise conflict
     try:
         with transaction.atomic():
             return User.objects.create_user(email, password, full_name=full_name.strip())
     except IntegrityError:
-        raise taken from None
+        raise conflict from None
 
 
 def invited_account_create(email: str) -> None:

@@ -154,8 +154,8 @@ def _limits(email: str, network: str, device: str) -> dict[str, tuple[Limit, ...
 
 def _is_known(email: str, device: str) -> bool:
     since = timezone.now() - DEVICE_LIVES
-    known = KnownDevice.objects.filter(sha256=sha256_of(device), last_used_at__gt=since)
-    return known.filter(user__email=email).exists()
+    devices = KnownDevice.objects.filter(sha256=sha256_of(device), last_used_at__gt=since)
+    return devices.filter(user__email=email).exists()
 
 
 def _free_in_s(key: str, limit: Limit) -> int:

@@ -55,13 +55,13 @@ def service_account_token(request: HttpRequest, membership_id: uuid.UUID) -> Htt
     form = ServiceAccountTokenForm(request.POST)
     if not form.is_valid():
         raise InvalidInputError("Choose one of the scopes and one of the lifetimes offered.")
-    made = services.service_account_token_create(
+    token = services.service_account_token_create(
         service_account,
         expires_in=timedelta(days=form.cleaned_data["days"]),
         by=user_of(request),
         **form.rights,
     )
-    return _page(request, service_account.lab, made=made, status=201)
+    return _page(request, service_account.lab, token=token, status=201)
 
 
 @not_audited("recorded by its events")
@@ -90,7 +90,7 @@ def _page(
     lab: Lab,
     *,
     form: ServiceAccountForm | None = None,
-    made: tuple[ApiToken, str] | None = None,
+    token: tuple[ApiToken, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     context = {
@@ -98,7 +98,7 @@ def _page(
         "service_accounts": selectors.service_accounts_of(lab),
         "form": form or ServiceAccountForm(),
         "token_form": ServiceAccountTokenForm(auto_id=False),
-        "made": made,
+        "made": token,
     }
     return render(request, "labs/service_accounts.html", context, status=status)
 

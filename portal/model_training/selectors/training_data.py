@@ -108,8 +108,8 @@ def search_baseline(lab_id: uuid.UUID, base: Encoder, data: TrainingData) -> Sea
         embeddings = Embedding.objects.filter(CURRENT, encoder=encoder, roi__in=rois).order_by()
         vector_of_roi |= dict(embeddings.values_list("roi_id", "vector"))
     rows = np.array([roi in vector_of_roi for roi in data.rois], bool)
-    known = [(at, vector_of_roi[data.rois[at]]) for at in np.flatnonzero(rows).tolist()]
-    return SearchBaseline(encoder, rows, vectors_stacked(known, encoder.dim)[1])
+    vectors = [(at, vector_of_roi[data.rois[at]]) for at in np.flatnonzero(rows).tolist()]
+    return SearchBaseline(encoder, rows, vectors_stacked(vectors, encoder.dim)[1])
 
 
 def training_data_check(lab_id: uuid.UUID, base: Encoder) -> tuple[TrainingData, DataSufficiency]:

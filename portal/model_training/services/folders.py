@@ -81,12 +81,12 @@ def learning_folders_drop(*, lab_id: uuid.UUID) -> None:
 
 def _drop(folder: Path, *, is_strict: bool) -> None:
     """Move the folder away before removing it, so that a running writer adds nothing to it."""
-    gone = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
+    renamed = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
     try:
-        folder.rename(gone)
+        folder.rename(renamed)
     except FileNotFoundError:
         return
-    shutil.rmtree(gone, ignore_errors=not is_strict)
+    shutil.rmtree(renamed, ignore_errors=not is_strict)
 
 
 def training_folder_clean_up(*, payload: Mapping[str, Any]) -> None:

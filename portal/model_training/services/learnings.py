@@ -83,9 +83,9 @@ def learning_submit(
         raise ConflictError(sufficiency.problem, code="too-little-data")
     with transaction.atomic():
         Lab.objects.select_for_update().get(pk=lab.pk)  # one learning for simultaneous requests
-        known = learning_under_way(lab.pk, kind)
-        if known is not None:
-            return known
+        running = learning_under_way(lab.pk, kind)
+        if running is not None:
+            return running
         learning = Learning.objects.create(
             lab=lab,
             kind=kind,

@@ -142,9 +142,9 @@ def training_set_write(
     watched = _held_out(lab, rois, held_out) if isinstance(held_out, float) else set(held_out)
     regions: list[_Region] = []
     ordered = rois.select_related("canvas__case", "label").order_by("canvas_id", "pk")
-    for done, region in enumerate(_written(ordered, watched, out, (mpp, largest_px)), 1):
+    for number, region in enumerate(_written(ordered, watched, out, (mpp, largest_px)), 1):
         regions += [region] if region else []
-        progress(done, total, "regions")
+        progress(number, total, "regions")
     _tables(regions, out)
     for name, config in _configurations_json(regions, mpp).items():
         with replacing(out / f"{name}.json") as path:
@@ -253,15 +253,19 @@ def _configurations_json(regions: Sequence[_Region], mpp: float) -> dict[str, Js
     """Configuration of ``--config`` for each scheme with usable regions."""
     tissue = [r for r in regions if r.file.startswith(Modality.HISTOLOGY)]
     scopes = [r for r in regions if r.file.startswith(Modality.ENDOSCOPY)]
-    made: dict[str, JsonObject] = {}
+    configurations: dict[str, JsonObject] = {}
     slides: dict[str, list[list[Any]]] = {
         use: [[r.file, r.patient, float(r.mpp or mpp)] for r in tissue if r.use == use]
         for use in (TRAIN, WATCHED)
     }
     if slides[TRAIN]:
-        made["patches"] = {"atlas": "", "slides": slides[TRAIN], "held_out": slides[WATCHED]}
+        configurations["patches"] = {
+            "atlas": "",
+            "slides": slides[TRAIN],
+            "held_out": slides[WATCHED],
+        }
         learned, watched = ([slide[0] for slide in slides[use]] for use in (TRAIN, WATCHED))
-        made["roi"] = {
+        configurations["roi"] = {
             "atlas": "",
             "slides": slides[TRAIN],
             "sources": learned,
@@ -270,9 +274,9 @@ def _configurations_json(regions: Sequence[_Region], mpp: float) -> dict[str, Js
     if any(r.use == TRAIN for r in scopes):
         folder, clear = str(Modality.ENDOSCOPY), [0.0, 0.0, 1.0, 1.0]
         held_out = sorted({f"{r.patient}-" for r in scopes if r.use == WATCHED})
-        made["default"] = {"source": folder, "held_out": held_out, "blank": []}
-        made["vit"] = {"sources": [folder], "held_out": held_out}
-        made["endoscopy"] = {"source": folder, "left_out": held_out, "window": clear}
+        configurations["default"] = {"source": folder, "held_out": held_out, "blank": []}
+        configurations["vit"] = {"sources": [folder], "held_out": held_out}
+        configurations["endoscopy"] = {"source": folder, "left_out": held_out, "window": clear}
         for name in ("triplet", "cnn", "graph"):
-            made[name] = {"stills": {"folder": folder, "held_out": held_out}}
-    return made
+            configurations[name] = {"stills": {"folder": folder, "held_out": held_out}}
+    return configurations

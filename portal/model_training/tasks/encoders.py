@@ -249,23 +249,25 @@ def _embed_all(
     folder: Path,
 ) -> tuple[TrainingData, ArrayBool, ArrayF32]:
     """Data whose regions the encoder could embed, and their vectors (N, D)."""
-    known = _load_vectors(folder)
-    done = 0
+    vectors = _load_vectors(folder)
+    roi_count = 0
     for canvas in _by_canvas(data.rois):
         for start in range(0, len(canvas), PART_ROIS):
             rois = canvas[start : start + PART_ROIS]
-            missing = [roi for roi in rois if _key(roi) not in known]
-            report_progress = partial(context.progress, done, len(data.rois), "embedding regions")
+            missing = [roi for roi in rois if _key(roi) not in vectors]
+            report_progress = partial(
+                context.progress, roi_count, len(data.rois), "embedding regions"
+            )
             report_progress()
-            done += len(rois)
+            roi_count += len(rois)
             if missing:
-                made = _embed_part(network, missing, report_progress)
-                write_npz(folder / f"vectors-{len(known):07d}-{missing[0].pk}.npz", made)
-                known |= made
+                new_vectors = _embed_part(network, missing, report_progress)
+                write_npz(folder / f"vectors-{len(vectors):07d}-{missing[0].pk}.npz", new_vectors)
+                vectors |= new_vectors
                 with context.part():
                     pass  # resets the count of lost attempts
                 context.give_way()
-    keys = {str(key).partition(":")[0]: vector for key, vector in known.items()}
+    keys = {str(key).partition(":")[0]: vector for key, vector in vectors.items()}
     rows = np.array([str(roi) in keys and len(keys[str(roi)]) > 0 for roi in data.rois], bool)
     data = data.part(rows)
     return data, held_out[rows], np.array([keys[str(roi)] for roi in data.rois], np.float32)

@@ -83,14 +83,14 @@ class FollowupViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewS
 
         The same outline and target give the same follow-up.
         """
-        sent = FollowupCreateSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = FollowupCreateSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         user = user_of(request)
-        roi = roi_get(user, sent.validated_data["roi"], with_shared=False)
+        roi = roi_get(user, serializer.validated_data["roi"], with_shared=False)
         about(request, roi.pk)
         requested = followup_create(
             roi=roi,
-            target=canvas_get(user=user, canvas_id=sent.validated_data["target"]),
+            target=canvas_get(user=user, canvas_id=serializer.validated_data["target"]),
             user=user,
         )
         return job_answered(requested.job, request, **FollowupSerializer(requested.followup).data)

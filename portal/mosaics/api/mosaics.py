@@ -174,15 +174,15 @@ class MosaicViewSet(
 
         While it runs, repeating the request returns the same mosaic and job.
         """
-        sent = MosaicCreateSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = MosaicCreateSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         user = user_of(request)
-        video = video_get(user=user, video_id=sent.validated_data["video"])
+        video = video_get(user=user, video_id=serializer.validated_data["video"])
         about(request, video.pk)
         requested = services.mosaic_create(
             video=video,
             user=user,
-            config=sent.validated_data.get("config"),
+            config=serializer.validated_data.get("config"),
         )
         return job_answered(requested.job, request, **MosaicSerializer(requested.mosaic).data)
 

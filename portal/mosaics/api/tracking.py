@@ -58,9 +58,12 @@ class RoiTrackApi(ApiView):
         user = user_of(request)
         roi = roi_get(user, roi_id, with_shared=False)
         about(request, roi.pk)
-        sent = RoiTrackSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = RoiTrackSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         job = roi_track(
-            roi=roi, user=user, expected_version=version_expected(request), **sent.validated_data
+            roi=roi,
+            user=user,
+            expected_version=version_expected(request),
+            **serializer.validated_data,
         )
         return job_accepted(job, request)

@@ -41,5 +41,5 @@ def component_of(mosaic: Mosaic, component: int) -> MosaicComponent:
     for row in components:
         if row.index == component:
             return row
-    known = f"it has {len(components)}, counted from 0"
-    raise NotFoundError(f"The mosaic has no component {component}; {known}.")
+    available = f"it has {len(components)}, counted from 0"
+    raise NotFoundError(f"The mosaic has no component {component}; {available}.")

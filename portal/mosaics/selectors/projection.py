@@ -188,11 +188,15 @@ def _projected_mark(
         moved.append(xy[0])
     projected: BaseGeometry = MultiLineString(moved) if is_line else MultiPoint(np.vstack(moved))
     parts = shapely.get_parts(shapely.intersection(projected, view))
-    left = [part for part in parts if (part.geom_type == "LineString") == is_line]
-    if not left:
+    parts_left = [part for part in parts if (part.geom_type == "LineString") == is_line]
+    if not parts_left:
         return None
-    share = sum(p.length for p in left) / projected.length if is_line else len(left) / len(moved)
-    cut = shapely.multilinestrings(left) if is_line else shapely.multipoints(left)
+    share = (
+        sum(p.length for p in parts_left) / projected.length
+        if is_line
+        else len(parts_left) / len(moved)
+    )
+    cut = shapely.multilinestrings(parts_left) if is_line else shapely.multipoints(parts_left)
     plain = mapping(shapely.transform(cut, lambda xy: np.round(xy, DECIMALS)))
     return {"type": plain["type"], "coordinates": plain["coordinates"]}, round(min(1.0, share), 4)
 

@@ -67,9 +67,9 @@ def mosaics_trashed(*, payload: Mapping[str, Any]) -> None:
             raise ConflictError(
                 "One of its mosaics is still being built. Cancel that job first.", code="item-state"
             )
-    taken = list(mosaics.values_list("pk", flat=True)) or [uuid.UUID(payload["target_id"])]
+    mosaic_ids = list(mosaics.values_list("pk", flat=True)) or [uuid.UUID(payload["target_id"])]
     mosaics.update(trash_entry=payload["entry_id"])
-    planes = Canvas.objects.filter(mosaic_component__mosaic_id__in=taken).values("pk")
+    planes = Canvas.objects.filter(mosaic_component__mosaic_id__in=mosaic_ids).values("pk")
     Canvas.objects.filter(pk__in=list(planes)).update(trash_entry=payload["entry_id"])
 
 
@@ -96,8 +96,8 @@ def mosaics_purge(*, payload: Mapping[str, Any]) -> None:
     """
     mosaics = list(_hanging_on(Mosaic.all_objects.all(), payload))
     planes = list(Canvas.all_objects.filter(mosaic_component__mosaic__in=mosaics))
-    gone = Q(trash_entry=payload["entry_id"]) | Q(pk__in=[canvas.pk for canvas in planes])
-    followups = _followups_of(Canvas.all_objects.filter(gone))
+    is_purged = Q(trash_entry=payload["entry_id"]) | Q(pk__in=[canvas.pk for canvas in planes])
+    followups = _followups_of(Canvas.all_objects.filter(is_purged))
     ids = {str(row.pk) for row in (*mosaics, *followups, *planes)}
     for followup in followups:
         followup.delete()
@@ -146,6 +146,6 @@ def _cancel_jobs(targets: Sequence[uuid.UUID], user: User) -> None:
 
 def _is_work_shared(mosaic: Mosaic, purged: Iterable[Mosaic]) -> bool:
     """Return whether a mosaic that stays uses the same stages."""
-    others = Mosaic.all_objects.filter(video=mosaic.video_id)
-    stay = others.exclude(pk__in=[purged_mosaic.pk for purged_mosaic in purged])
+    of_video = Mosaic.all_objects.filter(video=mosaic.video_id)
+    stay = of_video.exclude(pk__in=[purged_mosaic.pk for purged_mosaic in purged])
     return any(build_cache_folder(other) == build_cache_folder(mosaic) for other in stay)

@@ -8,7 +8,7 @@ from ml.errors import MlError
 def sentence(error: MlError) -> str:
     """``register: no two ...`` as a sentence without the stage's name in front."""
     text = str(error).strip()
-    stage, _, rest = text.partition(": ")
-    if rest and stage.isalpha() and stage.islower():
-        text = rest
+    stage, _, message = text.partition(": ")
+    if message and stage.isalpha() and stage.islower():
+        text = message
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -148,8 +148,8 @@ class ImageWindows:
         for hit in find(windows, len(self._corners)):
             middle = self.on_canvas(hit).mean(axis=0)
             reach = np.ptp(self.on_canvas(hit), axis=0).max() / 2
-            others = [self.on_canvas(other).mean(axis=0) for other in hits]
-            if all(np.linalg.norm(middle - other) > reach for other in others):
+            hit_centres = [self.on_canvas(other).mean(axis=0) for other in hits]
+            if all(np.linalg.norm(middle - other) > reach for other in hit_centres):
                 hits.append(hit)
         return hits
 

@@ -83,8 +83,8 @@ def _followed(context: JobContext, roi: Roi, outline: GeoJsonGeometry, span: Tra
     def counted() -> Iterator[tuple[int, ImageU8]]:
         source = storage.resolve(roi.canvas.pixels_path)
         table = frame_table(canvas_video(roi.canvas))
-        for done, frame in enumerate(_frames(source, table, span)):
-            context.progress(min(done, total), total, "following")
+        for number, frame in enumerate(_frames(source, table, span)):
+            context.progress(min(number, total), total, "following")
             yield frame
 
     try:

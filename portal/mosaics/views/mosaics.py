@@ -247,15 +247,15 @@ def _cards(mosaics: Iterable[Mosaic], user: User) -> list[_Card]:
     ]
 
 
-def _config(sent: QueryDict) -> JsonObject:
+def _config(data: QueryDict) -> JsonObject:
     """The choices of the form; what is not a number continues as it is, to be refused by name."""
     config: JsonObject = {}
-    if model := sent.get("motion_model"):
+    if model := data.get("motion_model"):
         config["motion_model"] = model
-    if step := sent.get("step"):
+    if step := data.get("step"):
         config["step"] = int(step) if step.isdecimal() and len(step) < 4 else step
     for name in ("start_s", "end_s"):
-        if text := sent.get(name, "").strip():
+        if text := data.get(name, "").strip():
             try:
                 config[name] = float(text)
             except ValueError:
@@ -322,15 +322,15 @@ def _png_sizes(canvas: Canvas) -> list[int]:
 
 def _of_case(request: HttpRequest, case_id: uuid.UUID) -> list[Mosaic]:
     """Mosaics of the case, queried one time per request for any number of videos."""
-    known: dict[uuid.UUID, list[Mosaic]] = request.__dict__.setdefault("_case_mosaics", {})
-    if case_id not in known:
+    mosaics_of: dict[uuid.UUID, list[Mosaic]] = request.__dict__.setdefault("_case_mosaics", {})
+    if case_id not in mosaics_of:
         mosaics = selectors.mosaic_list(user_of(request), with_shared=True)
-        known[case_id] = list(mosaics.filter(case_id=case_id))
-    return known[case_id]
+        mosaics_of[case_id] = list(mosaics.filter(case_id=case_id))
+    return mosaics_of[case_id]
 
 
 def _may_build(request: HttpRequest, lab_id: uuid.UUID) -> bool:
-    known: dict[uuid.UUID, bool] = request.__dict__.setdefault("_may_build_mosaics", {})
-    if lab_id not in known:
-        known[lab_id] = may_build(user_of(request), lab_id)
-    return known[lab_id]
+    permissions: dict[uuid.UUID, bool] = request.__dict__.setdefault("_may_build_mosaics", {})
+    if lab_id not in permissions:
+        permissions[lab_id] = may_build(user_of(request), lab_id)
+    return permissions[lab_id]

@@ -63,8 +63,8 @@ def _person(lab: Lab, email: str, full_name: str, role: Role) -> User:
 
 
 def _labels(lab: Lab, manager: User) -> dict[str, Label]:
-    known = {label.name: label for label in Label.objects.visible_to(manager).filter(lab=lab)}
+    labels = {label.name: label for label in Label.objects.visible_to(manager).filter(lab=lab)}
     for name, color in LABELS.items():
-        if name not in known:
-            known[name] = label_create(lab=lab, user=manager, name=name, color=color)
-    return known
+        if name not in labels:
+            labels[name] = label_create(lab=lab, user=manager, name=name, color=color)
+    return labels

@@ -33,12 +33,12 @@ def jobs_wait(ids: Collection[uuid.UUID], *, what: str) -> list[Job]:
 
 def _show(jobs: list[Job], what: str, elapsed_s: float, *, is_last: bool) -> None:
     share = sum(1.0 if job.has_ended else job.percent / 100 for job in jobs) / max(1, len(jobs))
-    done = sum(job.has_ended for job in jobs)
+    ended_count = sum(job.has_ended for job in jobs)
     failed = sum(job.state == JobState.FAILED for job in jobs)
     running = next((job.phase for job in jobs if job.state == JobState.RUNNING), "")
     bar = "█" * round(WIDTH * share) + "·" * (WIDTH - round(WIDTH * share))
     note = f", {failed} failed" if failed else ""
-    line = f"  {what:<26} {bar} {done}/{len(jobs)}{note}  {elapsed_s:5.1f} s"
+    line = f"  {what:<26} {bar} {ended_count}/{len(jobs)}{note}  {elapsed_s:5.1f} s"
     if sys.stdout.isatty():
         tail = "\n" if is_last else f"  {running[:30]}"
         sys.stdout.write(f"\r\x1b[K{line}{tail}")

@@ -32,9 +32,9 @@ def rois_draw(slide: Slide, piece: DemoFile, people: Cast) -> list[Roi]:
     drawn = []
     for name, geometry, label in _shapes(slide.canvas, piece):
         roi_id = uuid.uuid5(NAMESPACE, f"{slide.pk}/{name}")
-        known = Roi.objects.visible_to(people.pathologist).filter(pk=roi_id).first()
+        existing = Roi.objects.visible_to(people.pathologist).filter(pk=roi_id).first()
         drawn.append(
-            known
+            existing
             or roi_create(
                 canvas=slide.canvas,
                 user=people.pathologist,

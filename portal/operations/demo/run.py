@@ -73,8 +73,10 @@ def _ingest(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Sa
 
 
 def _case(piece: DemoFile, people: Cast, user: User) -> Case:
-    known = Case.objects.visible_to(user).filter(lab=people.lab, accession=piece.accession).first()
-    return known or case_create(
+    existing = (
+        Case.objects.visible_to(user).filter(lab=people.lab, accession=piece.accession).first()
+    )
+    return existing or case_create(
         lab=people.lab,
         user=user,
         accession=piece.accession,
@@ -98,10 +100,12 @@ def _embed(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Say
 
 def _mosaics(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Say) -> None:
     for video in outcome.videos:
-        made = mosaic_create(video=video, user=people.endoscopist)
-        mosaic = made.mosaic
-        if made.job is not None:
-            _note_failures(outcome, jobs_wait([made.job.pk], what=f"mosaic of {video.name}"[:26]))
+        creation = mosaic_create(video=video, user=people.endoscopist)
+        mosaic = creation.mosaic
+        if creation.job is not None:
+            _note_failures(
+                outcome, jobs_wait([creation.job.pk], what=f"mosaic of {video.name}"[:26])
+            )
             mosaic.refresh_from_db()
         outcome.mosaics.append(mosaic)
 

@@ -105,15 +105,15 @@ def sandbox() -> list[DoctorFinding]:
 def libraries() -> list[DoctorFinding]:
     """Report versions of the libraries for images and vectors."""
     versions = {name: _version(name) for name in _LIBRARIES}
-    index = next((f"{name} {known}" for name in _INDEX if (known := _version(name))), "")
-    missing = [name for name, known in versions.items() if not known]
+    index = next((f"{name} {version}" for name in _INDEX if (version := _version(name))), "")
+    missing = [name for name, version in versions.items() if not version]
     if missing == ["torch"] and index:
         message = "torch is not installed: this installation serves pages; no worker can run on it."
         return [warning("libraries", message, "Workers need pip install 'tessera[worker]'.")]
     if missing or not index:
         names = ", ".join(missing + ([] if index else ["faiss"]))
         return [error("libraries", f"Not installed: {names}.", "pip install 'tessera[cpu,worker]'")]
-    message = ", ".join(f"{name} {known}" for name, known in versions.items())
+    message = ", ".join(f"{name} {version}" for name, version in versions.items())
     return [ok("libraries", f"{message}, {index}.")]
 
 
@@ -140,14 +140,14 @@ def models() -> list[DoctorFinding]:
 
 
 def _loaded() -> JsonObject:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", _LOAD, json.dumps(settings.TESSERA_ENCODERS)],
         capture_output=True,
         text=True,
         timeout=MODELS_WAIT_S,
         check=True,
     )
-    document: JsonObject = json.loads(done.stdout.splitlines()[-1])
+    document: JsonObject = json.loads(process.stdout.splitlines()[-1])
     return document
 
 

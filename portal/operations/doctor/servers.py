@@ -35,8 +35,8 @@ def database() -> list[DoctorFinding]:
         began = time.perf_counter()
         now = database_now()
         took_s = time.perf_counter() - began
-    except DatabaseError as found:
-        message = f"The database does not answer ({_reason(found)})."
+    except DatabaseError as cause:
+        message = f"The database does not answer ({_reason(cause)})."
         return [error("database", message, "Start it, or correct TESSERA_DATABASE_URL.")]
     if problem := _read_only():
         return [

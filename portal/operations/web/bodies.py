@@ -98,13 +98,13 @@ class StreamedBody:
         if self._ahead is None:
             self._begin()
         parts: list[bytes | memoryview] = []
-        left = size
+        bytes_left = size
         try:
-            while left and (self._part or self._next()):
-                part = self._part if size < 0 else self._part[:left]
+            while bytes_left and (self._part or self._next()):
+                part = self._part if size < 0 else self._part[:bytes_left]
                 self._part = self._part[len(part) :]
                 parts.append(part)
-                left -= len(part) if size > 0 else 0
+                bytes_left -= len(part) if size > 0 else 0
         except ConnectionAbortedError:
             if not parts or size < 0:
                 raise

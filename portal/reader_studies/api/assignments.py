@@ -103,11 +103,11 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         )
         if data.get("study"):
             study = study_get(user, data["study"])
-            made = readings_assign(study=study, user=user, wanted=wanted)
+            assignments = readings_assign(study=study, user=user, wanted=wanted)
         else:
-            made = work_assign(lab=lab, user=user, wanted=wanted)
+            assignments = work_assign(lab=lab, user=user, wanted=wanted)
         total = len(wanted.canvases) * len(wanted.people)
-        counts = {"made": len(made), "known": total - len(made)}
+        counts = {"made": len(assignments), "known": total - len(assignments)}
         return Response(counts, status=status.HTTP_201_CREATED)
 
     @extend_schema(

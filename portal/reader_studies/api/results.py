@@ -164,5 +164,7 @@ def _represent(study: Study, result: ImageResult, findings: Sequence[Finding]) -
         study=study, canvas=result.canvas, finding__in=[finding.id for finding in findings]
     )
     decisions = {row.finding: row for row in rows}
-    shown = [finding_represent(finding, result, decisions.get(finding.id)) for finding in findings]
-    return FindingSerializer(shown, many=True).data
+    finding_rows = [
+        finding_represent(finding, result, decisions.get(finding.id)) for finding in findings
+    ]
+    return FindingSerializer(finding_rows, many=True).data

@@ -53,8 +53,8 @@ class StudyApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[Stud
         data, user = dict(body.validated_data), user_of(request)
         lab = lab_chosen(user, data.pop("lab", None), at_least=Role.MANAGER)
         labels = labels_named(lab, data.pop("labels", []))
-        made = study_create(lab=lab, user=user, labels=labels, **data)
-        study = selectors.study_get(user, made.pk)
+        new_study = study_create(lab=lab, user=user, labels=labels, **data)
+        study = selectors.study_get(user, new_study.pk)
         return Response(StudySerializer(study).data, status=status.HTTP_201_CREATED)
 
 

@@ -25,8 +25,8 @@ def canvases_named(
     if wanted - by_id.keys():
         raise NotFoundError("No such canvas.")
     if of_cases:
-        known = Case.objects.owned_by(user).filter(pk__in=of_cases).count()
-        if known != len(of_cases):
+        case_count = Case.objects.owned_by(user).filter(pk__in=of_cases).count()
+        if case_count != len(of_cases):
             raise NotFoundError("No such case.")
         by_id |= {row.pk: row for row in rows.filter(case__in=of_cases)}
     return sorted(by_id.values(), key=lambda canvas: (canvas.case.accession, canvas.created_at))

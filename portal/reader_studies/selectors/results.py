@@ -77,10 +77,10 @@ def image_results(study: Study) -> list[ImageResult]:
         readings.setdefault(reading.canvas_id, []).append(reading)
     images = []
     for of_canvas in readings.values():
-        done = [reading for reading in of_canvas if reading.submitted_at is not None]
-        if len(done) > 1 and not any(reading.is_blind for reading in of_canvas):
-            done.sort(key=lambda reading: str(reading.person_id))
-            images.append((of_canvas[0].canvas, done))
+        submitted = [reading for reading in of_canvas if reading.submitted_at is not None]
+        if len(submitted) > 1 and not any(reading.is_blind for reading in of_canvas):
+            submitted.sort(key=lambda reading: str(reading.person_id))
+            images.append((of_canvas[0].canvas, submitted))
     return _results(study, images)
 
 

@@ -178,11 +178,11 @@ def load_of(lab: Lab) -> list[Load]:
             next=Min("due_on", filter=is_open),
         )
     )
-    known: dict[Any, dict[str, Any]] = {row["person"]: dict(row) for row in rows}
+    rows_by_person: dict[Any, dict[str, Any]] = {row["person"]: dict(row) for row in rows}
     members = members_who_draw(lab).filter(user__is_service=False)
     nothing: dict[str, Any] = {"open": 0, "late": 0, "done": 0, "next": None}
     loads = []
     for member in members.select_related("user").order_by("user__full_name", "user__email"):
-        row = known.get(member.user_id, nothing)
+        row = rows_by_person.get(member.user_id, nothing)
         loads.append(Load(member.user, row["open"], row["late"], row["done"], row["next"]))
     return sorted(loads, key=lambda load: (-load.late, -load.open))

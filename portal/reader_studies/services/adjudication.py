@@ -52,8 +52,8 @@ def findings_decide(
     """
     require_adjudicate(user, study)
     result = image_result(study, canvas)
-    known = {finding_id.id: finding_id for finding_id in result.findings}
-    if missing := [finding_id for finding_id in findings if finding_id not in known]:
+    findings_by_id = {finding_id.id: finding_id for finding_id in result.findings}
+    if missing := [finding_id for finding_id in findings if finding_id not in findings_by_id]:
         raise NotFoundError(f"There is no finding {missing[0]} on this image.")
     labels = {
         label_key(finding_id): finding_id
@@ -62,7 +62,7 @@ def findings_decide(
     decided = []
     with transaction.atomic():
         for finding_id in findings:
-            finding = known[finding_id]
+            finding = findings_by_id[finding_id]
             decision_undo(study=study, user=user, finding=finding_id, is_again=True)
             if choice == Choice.NOTHING:
                 roi = None

@@ -64,7 +64,7 @@ def work_assign(
         open_ones = Assignment.objects.filter(lab=lab, study=study, canvas__in=wanted.canvases)
         if study is None:
             open_ones = open_ones.filter(submitted_at=None)
-        known = set(open_ones.values_list("canvas_id", "person_id"))
+        open_pairs = set(open_ones.values_list("canvas_id", "person_id"))
         rows = [
             Assignment(
                 lab=lab,
@@ -78,11 +78,11 @@ def work_assign(
             )
             for canvas in wanted.canvases
             for person in wanted.people
-            if (canvas.pk, person.pk) not in known
+            if (canvas.pk, person.pk) not in open_pairs
         ]
         Assignment.all_objects.bulk_create(rows, ignore_conflicts=True)
-        made = Assignment.all_objects.filter(pk__in=[row.pk for row in rows])
-        made_ids = set(made.order_by().values_list("pk", flat=True))
+        assignments = Assignment.all_objects.filter(pk__in=[row.pk for row in rows])
+        made_ids = set(assignments.order_by().values_list("pk", flat=True))
         rows = [row for row in rows if row.pk in made_ids]
         assignment_events_emit(AssignmentEvent.MADE, rows)
     return rows
@@ -213,9 +213,9 @@ def _check(lab: Lab, wanted: WantedReadings) -> None:
     if any(canvas.lab_id != lab.pk for canvas in wanted.canvases):
         raise InvalidInputError("canvases: an image belongs to another lab.")
     able = members_who_draw(lab).filter(user__is_active=True)
-    known = set(able.values_list("user_id", flat=True))
+    able_ids = set(able.values_list("user_id", flat=True))
     for person in wanted.people:
-        if person.pk not in known:
+        if person.pk not in able_ids:
             raise InvalidInputError(f"{person} may not draw in {lab.name}.", code="no-annotator")
     _check_note(wanted.note)
 

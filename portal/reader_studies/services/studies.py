@@ -80,8 +80,8 @@ def readings_assign(*, study: Study, user: User, wanted: WantedReadings) -> list
     if is_blind and study.unblinded_at is not None:
         raise ConflictError("This study was unblinded. Start another one.", code="unblinded")
     readers: defaultdict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
-    known = study.readings.filter(canvas__in=wanted.canvases)
-    for canvas_id, person_id in known.order_by().values_list("canvas_id", "person_id"):
+    readings = study.readings.filter(canvas__in=wanted.canvases)
+    for canvas_id, person_id in readings.order_by().values_list("canvas_id", "person_id"):
         readers[canvas_id].add(person_id)
     new = {person.pk for person in wanted.people}
     for canvas in wanted.canvases:

@@ -46,14 +46,14 @@ def index(request: HttpRequest) -> HttpResponse:
     form = StudyForm(request.POST, lab=lab)
     if form.is_valid():
         try:
-            made = study_create(lab=lab, user=user, **form.cleaned_data)
+            study = study_create(lab=lab, user=user, **form.cleaned_data)
         except PortalError as error:
             if error.status not in {400, 409}:
                 raise
             form.add_error("name", error.message)
         else:
-            messages.success(request, f"“{made.name}” was started. Choose its images and readers.")
-            return redirect(f"{reverse('reader_studies:study_assign', args=[made.pk])}")
+            messages.success(request, f"“{study.name}” was started. Choose its images and readers.")
+            return redirect(f"{reverse('reader_studies:study_assign', args=[study.pk])}")
     return _index(request, user, lab, form, status=400)
 
 
@@ -151,24 +151,26 @@ def findings(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     row = study_get(user, study_id)
     canvas = canvas_get(user=user, canvas_id=_uuid(request.GET.get("canvas")))
     result = image_result(row, canvas)
-    shown = findings_shown(row, result, _labels(row.lab_id))
+    finding_rows = findings_shown(row, result, _labels(row.lab_id))
     wanted = request.GET.get("finding", "")
-    at = next((k for k, finding in enumerate(shown) if str(finding.id) == wanted), None)
+    at = next((k for k, finding in enumerate(finding_rows) if str(finding.id) == wanted), None)
     if at is None:
-        at = next((k for k, finding in enumerate(shown) if finding.is_open), 0)
+        at = next((k for k, finding in enumerate(finding_rows) if finding.is_open), 0)
     own = Roi.objects.owned_by(user).live().filter(canvas=canvas, created_by=user)
     drawn = list(own.select_related("label").order_by("-created_at")[:OWN_SHOWN])
     areas = area_texts([roi.area_px for roi in drawn], mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y)
     context = {
         "study": row,
         "canvas": canvas,
-        "findings": shown,
-        "now": shown[at] if shown else None,
-        "before": shown[at - 1] if shown and at > 0 else None,
-        "after": shown[at + 1] if at + 1 < len(shown) else None,
+        "findings": finding_rows,
+        "now": finding_rows[at] if finding_rows else None,
+        "before": finding_rows[at - 1] if finding_rows and at > 0 else None,
+        "after": finding_rows[at + 1] if at + 1 < len(finding_rows) else None,
         "may_decide": may_adjudicate(user, row),
         "drawn": list(zip(drawn, areas, strict=True)),
-        "agreed_open": sum(finding.state == "agreed" and finding.is_open for finding in shown),
+        "agreed_open": sum(
+            finding.state == "agreed" and finding.is_open for finding in finding_rows
+        ),
     }
     return render(request, "reader_studies/findings.html", context)
 

@@ -207,13 +207,13 @@ def assign_page(
         status = 400
         if form.is_valid():
             try:
-                made = assign(form.wanted())
+                assignments = assign(form.wanted())
             except PortalError as error:
                 if error.status not in {400, 409}:
                     raise
                 form.add_error(None, error.message)
             else:
-                _tell_made(request, made)
+                _tell_made(request, assignments)
                 return redirect(then)
     context = {**_choosing(request, user, lab, form), "study": study}
     return render(request, "reader_studies/assign.html", context, status=status)
@@ -224,8 +224,8 @@ def _choosing(request: HttpRequest, user: User, lab: Lab, form: AssignForm) -> C
     text = request.GET.get("q", "")
     cases = _cases_chosen(request, user)
     images = list(images_to_choose(user, lab, text, cases=cases)[: OFFERED + 1])
-    sent = request.POST if request.method == "POST" else request.GET
-    ticked = {*sent.getlist("canvases"), *sent.getlist("people")}
+    data = request.POST if request.method == "POST" else request.GET
+    ticked = {*data.getlist("canvases"), *data.getlist("people")}
     if cases is not None and request.method == "GET":
         ticked |= {str(image.pk) for image in images[:OFFERED]}
     return {
@@ -251,13 +251,13 @@ def _cases_chosen(request: HttpRequest, user: User) -> QuerySet[Case] | None:
     return Case.objects.owned_by(user).filter(pk__in=ids) if ids else None
 
 
-def _tell_made(request: HttpRequest, made: list[Assignment]) -> None:
+def _tell_made(request: HttpRequest, assignments: list[Assignment]) -> None:
     """Report the number of assignments in a message."""
-    if not made:
+    if not assignments:
         messages.info(request, "All of them already had it.")
         return
-    images = len({assignment.canvas_id for assignment in made})
-    people = len({assignment.person_id for assignment in made})
+    images = len({assignment.canvas_id for assignment in assignments})
+    people = len({assignment.person_id for assignment in assignments})
     messages.success(
         request,
         f"{images} image{'s' * (images != 1)} for {people} "

@@ -120,8 +120,8 @@ class CanvasLiveApi(ApiView):
         now = canvas_now(user_of(request), canvas, since=since, tab=data.get("tab"))
         answer = _live_answer(now, since)
         headers = {"ETag": answer.etag, "Cache-Control": "private, no-cache"}
-        known = request.headers.get("If-None-Match", "")
-        if answer.is_known(known, since=since, now=now.cursor):
+        etag = request.headers.get("If-None-Match", "")
+        if answer.is_known(etag, since=since, now=now.cursor):
             return Response(status=status.HTTP_304_NOT_MODIFIED, headers=headers)
         return Response(answer.text, headers=headers)
 

@@ -43,19 +43,19 @@ def live_answer(
 ) -> TaggedAnswer:
     """Response made of its parts; the ETag covers everything but the cursor."""
     more = "true" if has_more else "false"
-    rest = (
+    body = (
         f'"changed":[{",".join(changes)}],"has_more":{more},"people":[{",".join(people)}],'
         f'"video_events":{video_events}'
     )
     at = cursor.isoformat().replace("+00:00", "Z")
-    return TaggedAnswer(tag_of(rest.encode()), JsonText(f'{{"cursor":"{at}",{rest}}}'))
+    return TaggedAnswer(tag_of(body.encode()), JsonText(f'{{"cursor":"{at}",{body}}}'))
 
 
 def change_text(change: RoiChanged, roi: str | None) -> str:
     """A change as JSON, with the present ROI if it is available."""
-    gone = "true" if change.is_deleted else "false"
+    is_deleted = "true" if change.is_deleted else "false"
     return (
-        f'{{"id":"{change.id}","version":{change.version},"is_deleted":{gone},'
+        f'{{"id":"{change.id}","version":{change.version},"is_deleted":{is_deleted},'
         f'"roi":{roi or "null"}}}'
     )
 
@@ -84,11 +84,11 @@ def included_rois(changes: Sequence[RoiChanged]) -> dict[tuple[uuid.UUID, int], 
     versions = {row.id: row.version for row in rows}
     texts = dict(zip(versions, rows_text(rows), strict=True))
     included: dict[tuple[uuid.UUID, int], str] = {}
-    left = MAX_INCLUDED_CHARS
+    chars_left = MAX_INCLUDED_CHARS
     for change in changes:
         text = texts.get(change.id)
-        left -= len(text) if text else 0
-        if text is not None and left >= 0:
+        chars_left -= len(text) if text else 0
+        if text is not None and chars_left >= 0:
             included[change.id, versions[change.id]] = text
     return included
 

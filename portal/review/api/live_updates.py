@@ -107,8 +107,8 @@ class LiveUpdates:
         self._forget(ended - keep)
 
     def _is_new(self, change: RoiChanged) -> bool:
-        known = self._seen.get(change.id)
-        return known is None or known.change.version < change.version
+        last_update = self._seen.get(change.id)
+        return last_update is None or last_update.change.version < change.version
 
     def _tell_flood(self, now: datetime) -> None:
         last = self._flooded_at
@@ -119,14 +119,14 @@ class LiveUpdates:
 
     def _forget(self, before: datetime) -> None:
         """Drop old changes, cursors that need them, and ROIs beyond the memory limit."""
-        left = MAX_INCLUDED_CHARS
+        chars_left = MAX_INCLUDED_CHARS
         for update in reversed(list(self._seen.values())):
             number = update.change.id
-            left -= len(update.roi or "")
+            chars_left -= len(update.roi or "")
             if update.at < before:
                 del self._seen[number]
                 self._from = max(self._from or update.at, update.at)
-            elif left < 0 and update.roi is not None:
+            elif chars_left < 0 and update.roi is not None:
                 self._seen[number] = replace(update, roi=None)
 
     def covers(self, since: datetime) -> bool:

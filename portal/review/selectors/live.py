@@ -87,9 +87,9 @@ def canvas_now(user: User, canvas: Canvas, *, since: datetime, tab: uuid.UUID | 
     changed = changes_since(Roi.objects.visible_to(user), canvas.pk, since)
     has_more = len(changed) > MAX_CHANGES
     # Guests of a shared case only see people who share a lab with them.
-    known = Membership.objects.visible_to(user)
+    memberships = Membership.objects.visible_to(user)
     present = CanvasPresence.objects.not_hidden_from(user)
-    pages = pages_open(present, canvas.pk, among=known, now=now)
+    pages = pages_open(present, canvas.pk, among=memberships, now=now)
     people = tuple(people_met(pages, user.pk, tab))
     events = events_version(VideoEvent.objects.visible_to(user), canvas.pk, kind=canvas.kind)
     return CanvasNow(now, tuple(changed[:MAX_CHANGES]), has_more, people, events)
@@ -102,7 +102,9 @@ def changes_since(rois: RoiQuerySet, canvas_id: uuid.UUID, since: datetime) -> l
         .order_by("-updated_at", "id")
         .values_list("pk", "version", "deleted_at", "updated_at")[: MAX_CHANGES + 1]
     )
-    return [RoiChanged(pk, version, gone is not None, at) for pk, version, gone, at in rows]
+    return [
+        RoiChanged(pk, version, deleted_at is not None, at) for pk, version, deleted_at, at in rows
+    ]
 
 
 def events_version(events: QuerySet[VideoEvent], canvas_id: uuid.UUID, *, kind: str) -> int:

@@ -42,8 +42,8 @@ def mentions_in(text: str, *, lab_id: uuid.UUID) -> Mentions:
     longest_first = sorted(ids, key=len, reverse=True)
     names = "|".join(re.escape(name) for name in longest_first)
     mentioned = re.findall(rf"(?<!\w)@(?:{names})(?!\w)", text, re.IGNORECASE)
-    known = [mention for mention in dict.fromkeys(mentioned) if mention[1:].casefold() in ids]
+    matched = [mention for mention in dict.fromkeys(mentioned) if mention[1:].casefold() in ids]
     return Mentions(
-        tuple(known),
-        frozenset(pk for mention in known for pk in ids[mention[1:].casefold()]),
+        tuple(matched),
+        frozenset(pk for mention in matched for pk in ids[mention[1:].casefold()]),
     )

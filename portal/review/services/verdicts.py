@@ -62,9 +62,9 @@ def rois_review(
         )
     text = comment_clean(comment, may_be_empty=True)
     rows = Roi.objects.owned_by(user).live().filter(pk__in=[roi_id for roi_id, _ in rois])
-    known = rows.select_related("canvas").defer("foreign").in_bulk()
+    rois_by_id = rows.select_related("canvas").defer("foreign").in_bulk()
     step = _Step(user, state, text)
-    return [_verdict(known.get(roi_id), roi_id, version, step) for roi_id, version in rois]
+    return [_verdict(rois_by_id.get(roi_id), roi_id, version, step) for roi_id, version in rois]
 
 
 def _verdict(roi: Roi | None, roi_id: uuid.UUID, version: int, step: _Step) -> RoiVerdict:

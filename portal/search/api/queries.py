@@ -74,9 +74,9 @@ class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[
             lab = lab_chosen(user, lab_id, at_least=Role.VIEWER)
         query = query_create(data=serializer.query_data(lab), user=user)
         about(request, query.pk)
-        shown = QuerySerializer(query, context={"request": request}).data
+        data = QuerySerializer(query, context={"request": request}).data
         job = query_job(query)
-        return job_accepted(job, request, **shown) if job else Response(shown, status=201)
+        return job_accepted(job, request, **data) if job else Response(data, status=201)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:

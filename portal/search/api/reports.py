@@ -164,10 +164,10 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
         """Write a version of the interpretation. 412 if `version` is no longer the last one."""
         body = ReportInterpretSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        made = report_interpret(
+        interpretation = report_interpret(
             report=self.get_object(), user=user_of(request), **body.validated_data
         )
-        return Response(ReportInterpretationSerializer(made).data, status=201)
+        return Response(ReportInterpretationSerializer(interpretation).data, status=201)
 
     @extend_schema(
         operation_id="report_pdf",

@@ -115,8 +115,8 @@ def report_pdf(
         title=f"Similar cases: {report.name}",
         author=report.lab.name,
     )
-    made = f"{report.created_at:%Y-%m-%d %H:%M} UTC, {report.made_by}"
-    document.build(story, canvasmaker=_numbered(report.lab.name, made))
+    created_line = f"{report.created_at:%Y-%m-%d %H:%M} UTC, {report.made_by}"
+    document.build(story, canvasmaker=_numbered(report.lab.name, created_line))
     return stream.getvalue()
 
 
@@ -302,7 +302,7 @@ def _colophon(report: Report, content: ReportContent, address: str) -> list[str]
     ]
 
 
-def _numbered(lab: str, made: str) -> type[PdfCanvas]:
+def _numbered(lab: str, created_line: str) -> type[PdfCanvas]:
     """Canvas class that prints page numbers with their total."""
 
     class Numbered(PdfCanvas):
@@ -331,7 +331,7 @@ def _numbered(lab: str, made: str) -> type[PdfCanvas]:
             self.line(
                 _MARGIN, height - _MARGIN - 2 * mm, width - _MARGIN, height - _MARGIN - 2 * mm
             )
-            self.drawString(_MARGIN, 10 * mm, _drawable(made))
+            self.drawString(_MARGIN, 10 * mm, _drawable(created_line))
             self.drawRightString(width - _MARGIN, 10 * mm, f"Page {number} of {of}")
 
     return Numbered

@@ -29,14 +29,14 @@ def report_response(request: HttpRequest, user: User, report: Report) -> HttpRes
         for region in regions
     ]
     address = request.build_absolute_uri(reverse("search:report", args=[report.pk]))
-    made = report_pdf(
+    pdf = report_pdf(
         report,
         hits,
         marks=report_marks(user, report),
         interpretation=report_interpretation(user, report),
         address=address,
     )
-    response = HttpResponse(made, content_type="application/pdf")
+    response = HttpResponse(pdf, content_type="application/pdf")
     name = f"similar-cases-{report.created_at:%Y-%m-%d}-{str(report.pk)[:8]}"
     response["Content-Disposition"] = attachment(name, ".pdf", fallback="similar-cases")
     response["Cache-Control"] = "private, no-store"

@@ -90,8 +90,8 @@ def best_per_case(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     for hit in hits:
         by_case.setdefault(hit.roi.canvas.case_id, []).append(hit)
     return tuple(
-        replace(first, rank=rank, also=tuple(others))
-        for rank, (first, *others) in enumerate(by_case.values(), start=1)
+        replace(first, rank=rank, also=tuple(further))
+        for rank, (first, *further) in enumerate(by_case.values(), start=1)
     )
 
 

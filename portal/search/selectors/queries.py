@@ -106,13 +106,13 @@ def examples_with_vectors(
 ) -> tuple[tuple[uuid.UUID, ...], tuple[uuid.UUID, ...]]:
     """The query's liked and unliked examples that have a vector."""
     rows = Embedding.objects.owned_by(user).filter(CURRENT, encoder=encoder, lab_id=query.lab_id)
-    known = set(
+    roi_ids = set(
         rows.filter(roi__in=[*query.liked, *query.unliked], roi__deleted_at__isnull=True)
         .order_by()
         .values_list("roi_id", flat=True)
     )
     liked, unliked = (
-        tuple(key for key in map(uuid.UUID, keys) if key in known)
+        tuple(key for key in map(uuid.UUID, keys) if key in roi_ids)
         for keys in (query.liked, query.unliked)
     )
     return liked, unliked

@@ -35,8 +35,8 @@ class _JsonRecord:
     @classmethod
     def from_json(cls, data: JsonObject) -> Self:
         """Restore from the output of ``as_json``; unknown fields are ignored."""
-        known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
-        return cls(**{name: value for name, value in data.items() if name in known})
+        names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: value for name, value in data.items() if name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,18 +296,18 @@ def report_changes(
         before: Remaining hits of the report.
     """
     content = ReportContent.from_json(report.content)
-    known = {str(region.content["roi"]): region for region in before}
-    changed = [_changed(hit, known.pop(str(hit.roi.pk), None)) for hit in result.hits]
-    gone = [
+    regions = {str(region.content["roi"]): region for region in before}
+    changed = [_changed(hit, regions.pop(str(hit.roi.pk), None)) for hit in result.hits]
+    absent = [
         ChangedHit(Change.GONE, known_hit.rank, None, known_hit, None)
-        for known_hit in known.values()
+        for known_hit in regions.values()
     ]
     encoder, index = result.query.encoder, result.index
     now = (encoder.name, encoder.version, encoder.config_hash)
     is_same = tuple(content.encoder) == now
     then = f"{content.encoder[0]} {content.encoder[1]}"
     return Changes(
-        (*changed, *gone),
+        (*changed, *absent),
         None if is_same else (then, str(encoder)),
         None if content.index[0] == index.version else (content.index[0], index.version),
         content.hits - len(before),

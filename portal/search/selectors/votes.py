@@ -107,8 +107,8 @@ def _tally(
         (_vote(facet, group, total, facets) for group in grouped.values()),
         key=lambda vote: (-vote.weight, -vote.regions, vote.name.lower()),
     )
-    others = [voice.hit for voice in voices if voice.value != votes[0].value]
-    dissent = min(others, key=lambda hit: hit.distance, default=None)
+    other_hits = [voice.hit for voice in voices if voice.value != votes[0].value]
+    dissent = min(other_hits, key=lambda hit: hit.distance, default=None)
     return VoteTally(tuple(votes), len(_cases(voices)), len(voters) - len(named), dissent)
 
 

@@ -100,8 +100,8 @@ def match_represent(explanation: MatchExplanation, encoder: Encoder | None) -> J
     """Represent a finished explanation."""
 
     def p_value(distance: float | None) -> float | None:
-        known = p_value_of(encoder, distance) if encoder else None
-        return None if known is None else round(known, 5)
+        value = p_value_of(encoder, distance) if encoder else None
+        return None if value is None else round(value, 5)
 
     return {
         "similarity": explanation.similarity,

@@ -221,10 +221,10 @@ def _new(data: QueryData, user: User) -> Query:
 
 def _copy_of(query_id: uuid.UUID, user: User) -> Query:
     """Copy of a query without its vector."""
-    known = query_get(user, query_id)
-    copied = {name: getattr(known, name) for name in _COPIED}
-    if known.canvas is not None:
-        copied["kind"] = known.canvas.modality  # it may have changed since
+    original = query_get(user, query_id)
+    copied = {name: getattr(original, name) for name in _COPIED}
+    if original.canvas is not None:
+        copied["kind"] = original.canvas.modality  # it may have changed since
     return Query(**copied)
 
 

@@ -184,8 +184,8 @@ def report_pictures_make(
         width: Tag of their scale.
     """
     args = {"roi_ids": [str(pk) for pk in roi_ids], "width": width}
-    known = Job.objects.filter(lab_id=lab_id, kind=PICTURES_KIND, created_by=user, args=args)
-    job = known.order_by("-created_at").first()
+    jobs = Job.objects.filter(lab_id=lab_id, kind=PICTURES_KIND, created_by=user, args=args)
+    job = jobs.order_by("-created_at").first()
     if job is not None and not job.has_ended:
         return job
     if job is not None and job.created_at > timezone.now() - _RETRY_AFTER:

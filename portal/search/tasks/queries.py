@@ -72,9 +72,9 @@ def query_embed(context: JobContext, *, query_id: str) -> JobResult:
         embedded = _embedded(context, network, query, picture)
     except MlError as error:
         raise UserError(f"{error}.", code=error.code) from error
-    made = picture if query.upload is not None else None
+    uploaded = picture if query.upload is not None else None
     with context.effect():
-        jpeg, mpp, size = _jpeg(made) if made else (None, None, (0, 0))
+        jpeg, mpp, size = _jpeg(uploaded) if uploaded else (None, None, (0, 0))
         query_embedded_save(
             query_id=query.pk,
             encoder=encoder,
@@ -117,18 +117,18 @@ def _picture(context: JobContext, query: Query) -> _Picture:
     if query.upload is None:
         return _Picture(_read(io.BytesIO(bytes(query.picture or b""))), query.picture_mpp)
     with context.scratch() as folder:
-        source, made = folder / "source", folder / "made"
+        source, out_dir = folder / "source", folder / "made"
         source.write_bytes(bytes(query.upload))
-        made.mkdir()
+        out_dir.mkdir()
         values = run_limited(
             "ml.imaging.query_image:make_query_image",
-            {"path": str(source), "out_dir": str(made)},
+            {"path": str(source), "out_dir": str(out_dir)},
             reads=(source,),
-            writes=(made,),
+            writes=(out_dir,),
             limits=PICTURE_LIMITS,
             progress=context.progress,
         )
-        pixels = _read(made / PICTURE_NAME)
+        pixels = _read(out_dir / PICTURE_NAME)
     image = config_from_dict(QueryImage, values, where="picture")
     mpp = query.mpp * image.reduced_by if query.mpp else None
     return _Picture(pixels, mpp)

@@ -110,8 +110,8 @@ class _Subject:
 
 
 def _of_query(query: Query, other: Roi) -> tuple[_Subject, Scale | None]:
-    known = query_scale(query, CLOSE)
-    scale = _scale_for(known, scale_of(other, CLOSE)) if known else None
+    scale_used = query_scale(query, CLOSE)
+    scale = _scale_for(scale_used, scale_of(other, CLOSE)) if scale_used else None
     region = query_region(query)
     if scale and region is not None and scale.width_px(region) is None:
         scale = None

@@ -55,7 +55,7 @@ def facet_links(facets: Facets, query: QueryDict, *, user: User) -> list[FacetLi
         facet: [facet_value.name for facet_value in facets.values[facet]]
         for facet in VocabularyField.values
     }
-    shown = words_coded(user, names)
+    coded_words = words_coded(user, names)
     for facet in FACETS:
         values = facets.values[facet]
         if not _is_choice(facet, values, facets.regions):
@@ -66,7 +66,7 @@ def facet_links(facets: Facets, query: QueryDict, *, user: User) -> list[FacetLi
                 value,
                 _toggled(query, facet, value),
                 f"facet-{facet}-{i}",
-                shown[facet][i].shown if facet in shown else value.name,
+                coded_words[facet][i].shown if facet in coded_words else value.name,
             )
             for i, value in enumerate(values)
         ]

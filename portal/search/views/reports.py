@@ -238,13 +238,13 @@ def _report_response(request: HttpRequest, outcome: SimilarResult | Job, back: s
         messages.info(request, "The search is still being prepared. Try again in a moment.")
         return _redirected(request, back)
     text = request.POST.get("interpretation", "")
-    made = report_save(outcome, user_of(request), interpretation=text)
-    if isinstance(made, Job):
-        context = {"job": made, "here": request.get_full_path(), "back": back, "text": text}
+    report = report_save(outcome, user_of(request), interpretation=text)
+    if isinstance(report, Job):
+        context = {"job": report, "here": request.get_full_path(), "back": back, "text": text}
         part = "search/_report_made.html"
         template = part if wants_part(request) else "search/report_made.html"
         return render(request, template, context, status=202)
-    return _redirected(request, reverse("search:report", args=[made.pk]))
+    return _redirected(request, reverse("search:report", args=[report.pk]))
 
 
 def _redirected(request: HttpRequest, address: str) -> HttpResponse:

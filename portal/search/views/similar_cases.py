@@ -137,7 +137,7 @@ def scales_of(modality: str, now: float) -> list[tuple[str, str]]:
     """Scales at which the search can be repeated: value and text."""
     if modality != Modality.HISTOLOGY:
         return []
-    return [(sent, text) for sent, text in _SCALES if float(sent) != now]
+    return [(value, text) for value, text in _SCALES if float(value) != now]
 
 
 class _Outcome(TypedDict, total=False):

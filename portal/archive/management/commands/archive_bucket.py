@@ -21,8 +21,8 @@ class Command(BaseCommand):
         if bucket is None:
             raise CommandError("Originals are stored in a folder here; set TESSERA_STORE=s3.")
         try:
-            made = bucket_make(bucket)
+            is_new = bucket_make(bucket)
             the_store().check()
         except OSError as error:
             raise CommandError(f"{bucket.bucket}: {error.__cause__ or error}") from None
-        self.stdout.write(f"{bucket.bucket}: {'created' if made else 'exists'}; it can be used")
+        self.stdout.write(f"{bucket.bucket}: {'created' if is_new else 'exists'}; it can be used")

@@ -69,15 +69,15 @@ class Command(BaseCommand):
         self, watch: FolderWatch, logged_reasons: dict[Path, str], ended: threading.Event
     ) -> None:
         try:
-            for taken in watch.look(time.monotonic()):
-                line = f"{taken.path}: {taken.outcome.value}"
-                if taken.outcome is not WatchOutcome.LATER:
-                    logged_reasons.pop(taken.path, None)
-                    out = self.stderr if taken.outcome is WatchOutcome.REFUSED else self.stdout
-                    out.write(f"{line}: {taken.reason}" if taken.reason else line)
-                elif logged_reasons.get(taken.path) != taken.reason:  # log only the first time
-                    logged_reasons[taken.path] = taken.reason
-                    self.stderr.write(f"{line}: {taken.reason}")
+            for result in watch.look(time.monotonic()):
+                line = f"{result.path}: {result.outcome.value}"
+                if result.outcome is not WatchOutcome.LATER:
+                    logged_reasons.pop(result.path, None)
+                    out = self.stderr if result.outcome is WatchOutcome.REFUSED else self.stdout
+                    out.write(f"{line}: {result.reason}" if result.reason else line)
+                elif logged_reasons.get(result.path) != result.reason:  # log only the first time
+                    logged_reasons[result.path] = result.reason
+                    self.stderr.write(f"{line}: {result.reason}")
                 if ended.is_set():
                     return
         except PortalError as error:
@@ -108,8 +108,8 @@ def _lab(slug: str) -> Lab:
 
 def _person(lab: Lab, name: str) -> User:
     members = User.objects.filter(memberships__in=lab.memberships.all(), is_active=True)
-    known = members.filter(email__iexact=name) | members.filter(is_service=True, full_name=name)
-    people = list(known.distinct()[:2])
+    matches = members.filter(email__iexact=name) | members.filter(is_service=True, full_name=name)
+    people = list(matches.distinct()[:2])
     if len(people) != 1:
         what = "More than one service account" if people else "No member or service account"
         raise CommandError(f"{what} of {lab.slug} is called {name}.")

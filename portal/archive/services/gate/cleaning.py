@@ -116,12 +116,12 @@ def _redaction_applied(redaction: Redaction, arrived: Asset, *, is_withheld: boo
     """Record that the boxes are in the file, and withhold its original if it is to be kept."""
     redaction.applied_at = timezone.now()
     if is_withheld:
-        sent = redaction.upload
+        upload = redaction.upload
         redaction.original = Upload.objects.create(
-            lab_id=sent.lab_id,
-            case_id=sent.case_id,
-            filename=sent.filename,
-            name=sent.name,
+            lab_id=upload.lab_id,
+            case_id=upload.case_id,
+            filename=upload.filename,
+            name=upload.name,
             sha256=arrived.sha256,
             size_bytes=arrived.size_bytes,
             received_bytes=arrived.size_bytes,

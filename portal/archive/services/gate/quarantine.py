@@ -68,8 +68,8 @@ def item_quarantine(*, item: Slide | Video, code: str, message: str) -> bool:
     first = transfer_of(item)
     if first is None:
         return False
-    sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
-    sent.update(
+    uploads = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
+    uploads.update(
         state=UploadState.QUARANTINED, error_code=code, error_message=message, name=item.name
     )
     # Its jobs are those of the transfer now: who may see that reads there why it was held back.
@@ -200,8 +200,8 @@ def quarantine_delete(*, upload: Upload, user: User) -> None:
 
 def transfer_of(item: Slide | Video) -> Upload | None:
     """The first transfer that brought an item's file."""
-    sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
-    return sent.order_by("created_at", "pk").first()
+    uploads = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
+    return uploads.order_by("created_at", "pk").first()
 
 
 def evidence_keep(
@@ -242,8 +242,8 @@ def item_is_imported(item: Slide | Video) -> bool:
 
 def item_is_released(item: Slide | Video) -> bool:
     """Return whether a manager let this file pass."""
-    sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
-    return sent.exclude(release_reason="").exists()
+    uploads = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
+    return uploads.exclude(release_reason="").exists()
 
 
 def _require_releasable(upload: Upload) -> None:

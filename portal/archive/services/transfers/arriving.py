@@ -109,10 +109,10 @@ def upload_join(
             created_by=user,
         )
         for number, part in enumerate(parts):
-            taken = Upload.objects.filter(
+            is_joined = Upload.objects.filter(
                 pk=part.pk, whole=None, received_bytes=part.size_bytes
             ).update(whole=joined, part_number=number)
-            if not taken:
+            if not is_joined:
                 raise ConflictError(
                     f"Part {number + 1} is not complete, or belongs to another file.",
                     code="upload-parts",

@@ -44,9 +44,9 @@ def upload_finish(*, upload: Upload, progress: Progress) -> tuple[Path | None, F
     if upload.parts.exists():
         _join(path, upload, progress)
     if not path.exists() and has_content(upload):
-        known = asset_received(upload.lab_id, upload.sha256)
-        if known is not None:
-            return None, content_kind_of(known)
+        asset = asset_received(upload.lab_id, upload.sha256)
+        if asset is not None:
+            return None, content_kind_of(asset)
         stored = storage.asset_path(upload.lab_id, upload.sha256)
         return None, content_kind(stored, filename=upload.filename)
     announced, upload.sha256 = upload.sha256, _sha256(path, upload.size_bytes, progress)
@@ -66,9 +66,9 @@ def upload_placing(*, upload: Upload, received: Path | None) -> Iterator[None]:
     Args:
         received: what ``upload_finish`` gave.
     """
-    known = asset_received(upload.lab_id, upload.sha256)
-    stored_as = known.sha256 if known else upload.sha256
-    with asset_placing(upload.lab_id, stored_as, received=None if known else received):
+    asset = asset_received(upload.lab_id, upload.sha256)
+    stored_as = asset.sha256 if asset else upload.sha256
+    with asset_placing(upload.lab_id, stored_as, received=None if asset else received):
         yield
     for part in upload.parts.all():
         upload_discard(upload=part)
@@ -83,15 +83,15 @@ def upload_store(*, upload: Upload, received: Path | None, kind: FileKind) -> It
     user = upload.created_by
     case = Case.objects.filter(uploads=upload.pk).first()
     if user is None or case is None:
-        gone = "case" if user else "account that sent it"
+        missing = "case" if user else "account that sent it"
         raise ConflictError(
-            f"{upload.filename}: the {gone} has been deleted in the meantime.", code="gone"
+            f"{upload.filename}: the {missing} has been deleted in the meantime.", code="gone"
         )
-    known = asset_received(upload.lab_id, upload.sha256)
+    asset = asset_received(upload.lab_id, upload.sha256)
     upload_keep(
         case=case,
-        received=None if known else received,
-        known=known,
+        received=None if asset else received,
+        stored_asset=asset,
         sha256=upload.sha256,
         size_bytes=upload.size_bytes,
         kind=kind,
@@ -130,23 +130,23 @@ def upload_job_ended(*, payload: Mapping[str, Any]) -> None:
 
 def _join(path: Path, joined: Upload, progress: Progress) -> None:
     """Write the parts one after the other; starts over after an interruption."""
-    done = 0
+    byte_count = 0
     with full_disk_refused(), path.open("wb") as out:
         for part in joined.parts.order_by("part_number"):
             with storage.incoming_path(str(part.pk)).open("rb") as source:
                 while chunk := source.read(storage.CHUNK_BYTES):
                     out.write(chunk)
-                    done += len(chunk)
-                    progress(done, 2 * joined.size_bytes, "Joining the parts")
+                    byte_count += len(chunk)
+                    progress(byte_count, 2 * joined.size_bytes, "Joining the parts")
         out.flush()
         os.fsync(out.fileno())
 
 
 def _sha256(path: Path, size_bytes: int, progress: Progress) -> str:
-    hashed, done = hashlib.sha256(), 0
+    hashed, byte_count = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(storage.CHUNK_BYTES):
             hashed.update(chunk)
-            done += len(chunk)
-            progress(done, size_bytes, "Checking the bytes")
+            byte_count += len(chunk)
+            progress(byte_count, size_bytes, "Checking the bytes")
     return hashed.hexdigest()

@@ -42,8 +42,8 @@ class Command(BaseCommand):
         current, following = encoder_default(kind), encoder_next(kind)
         if current is None or following is None:
             raise ConflictError(f"No {kind} encoder is waiting to become the default.")
-        left = backfill_jobs_open(following).count()
-        self.stdout.write(f"{current} (default) and {following} (next; {left} jobs are left)")
+        job_count = backfill_jobs_open(following).count()
+        self.stdout.write(f"{current} (default) and {following} (next; {job_count} jobs are left)")
         for lab in Lab.objects.order_by("name"):
             self.stdout.write(f"{lab.name}: {self._line(lab, current, following)}")
 

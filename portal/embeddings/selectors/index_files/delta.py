@@ -37,8 +37,8 @@ def ids_masked(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
         pk__lte=snapshot.last_embedding_id,
         superseded_at__gte=snapshot.read_at - CLOCK_SLACK,
     )
-    gone = ids_of_rows(superseded.order_by())
+    superseded_ids = ids_of_rows(superseded.order_by())
     trashed = ids_on(
         scope, canvases_in_trash().filter(lab_id=scope.lab_id), Embedding.all_objects.all()
     )
-    return np.concatenate([gone, trashed[trashed <= snapshot.last_embedding_id]])
+    return np.concatenate([superseded_ids, trashed[trashed <= snapshot.last_embedding_id]])

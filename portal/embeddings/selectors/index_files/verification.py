@@ -122,9 +122,9 @@ def index_verify(
         exact.add(ids, vectors)
         progress(sum(map(len, parts)), snapshot.count)
     current = np.concatenate([np.empty(0, dtype=np.int64), *parts])
-    gone = np.setdiff1d(in_file, current)
-    orphans = np.setdiff1d(gone, masked)
-    shares, altered = _compare(index, exact, (query_ids, queries), k=k, gone=gone)
+    outdated = np.setdiff1d(in_file, current)
+    orphans = np.setdiff1d(outdated, masked)
+    shares, altered = _compare(index, exact, (query_ids, queries), k=k, outdated=outdated)
     return IndexCheck(
         snapshot=snapshot,
         checked=len(current),
@@ -142,13 +142,13 @@ def _compare(
     queries: tuple[ArrayI64, ArrayF32],
     *,
     k: int,
-    gone: ArrayI64,
+    outdated: ArrayI64,
 ) -> tuple[list[float], int]:
     """Share of each query's exact answer that was found, and number of altered vectors."""
     shares, altered = [], 0
     for query_id, q, (want, _) in zip(*queries, exact.found(), strict=True):
         _, at = index.search(q, 1, allowed=[query_id])
         altered += int(len(at) == 0 or at[0] > 0)
-        ids_found, _ = index.search(q, k, excluded=gone)
+        ids_found, _ = index.search(q, k, excluded=outdated)
         shares.append(float(np.isin(want, ids_found).mean()) if len(want) else 1.0)
     return shares, altered

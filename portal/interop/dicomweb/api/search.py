@@ -202,8 +202,8 @@ class SeriesInstanceSearchApi(_InstanceSearchApi):
 
 
 def _query_of(request: Request) -> DicomQuery:
-    sent: HttpRequest = request._request
-    return parse_query(sent.GET)
+    http_request: HttpRequest = request._request
+    return parse_query(http_request.GET)
 
 
 def _instance(

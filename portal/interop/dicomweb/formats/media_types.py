@@ -52,10 +52,10 @@ def wanted(accept: str) -> list[Wanted]:
     """The kinds of an ``Accept``, the best first; anything where it says nothing."""
     ranked: list[tuple[float, Wanted]] = []
     for media_range in _COMMAS.split(accept)[:MAX_MEDIA_RANGES]:
-        name, *rest = (word.strip() for word in _SEMICOLONS.split(media_range))
+        name, *words = (word.strip() for word in _SEMICOLONS.split(media_range))
         parameters = {
             key.strip().lower(): value.strip().strip('"')
-            for key, _, value in (word.partition("=") for word in rest)
+            for key, _, value in (word.partition("=") for word in words)
         }
         name, in_parts = name.lower(), name.lower().startswith("multipart/")
         media_type = (parameters.get("type", "*/*") if in_parts else name or "*/*").lower()

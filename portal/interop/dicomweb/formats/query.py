@@ -15,7 +15,7 @@ from portal.core.errors import InvalidInputError
 from portal.core.text import name_clean
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
-MAX_OFFSET = 10_000_000  # beyond, a number is a mistake
+MAX_OFFSET = 10_000_000  # a larger number is an error
 MAX_VALUES = 50  # UIDs of one search
 UIDS = ("StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID")
 TEXTS = ("PatientID", "AccessionNumber", "StudyDescription", "SeriesDescription")
@@ -60,13 +60,13 @@ def parse_query(params: QueryDict) -> DicomQuery:
     Raises:
         InvalidInputError: an attribute that is not searched, or a value of the wrong form.
     """
-    given: dict[str, list[str]] = {}
-    for key, sent in params.lists():
-        if any("\0" in value for value in sent):
+    values_by_key: dict[str, list[str]] = {}
+    for key, texts in params.lists():
+        if any("\0" in value for value in texts):
             raise InvalidInputError("A value contains characters that are not allowed.")
         if key not in _CONTROLS:
-            given.setdefault(_keyword(key), []).extend(_split_values(sent))
-    restrictions = {key: values for key, values in given.items() if _restricts(values)}
+            values_by_key.setdefault(_keyword(key), []).extend(_split_values(texts))
+    restrictions = {key: values for key, values in values_by_key.items() if _restricts(values)}
     numbers = restrictions.get("InstanceNumber")
     return DicomQuery(
         limit=_number(params.get("limit"), "limit", DEFAULT_LIMIT, MAX_LIMIT),
@@ -83,9 +83,9 @@ def parse_query(params: QueryDict) -> DicomQuery:
     )
 
 
-def _split_values(sent: Iterable[str]) -> list[str]:
+def _split_values(values: Iterable[str]) -> list[str]:
     """Split repeated parameters at commas and backslashes."""
-    return [word.strip() for value in sent for word in re.split(r"[,\\]", value)]
+    return [word.strip() for value in values for word in re.split(r"[,\\]", value)]
 
 
 def _restricts(values: Iterable[str]) -> bool:
@@ -148,10 +148,10 @@ def _number(text: str | None, name: str, usual: int, max_value: int) -> int:
     return int(text)
 
 
-def _fields(sent: Sequence[str]) -> frozenset[str] | None:
+def _fields(values: Sequence[str]) -> frozenset[str] | None:
     from pydicom.datadict import keyword_for_tag
 
-    names = _split_values(sent)
+    names = _split_values(values)
     if "all" in names:
         return None
     return frozenset(

@@ -112,7 +112,7 @@ class OwnObject:
                 del dataset[word]
         dataset.pop(
             "PerFrameFunctionalGroupsSequence", None
-        )  # of a kind that is not read by itself
+        )  # of a class that is not served separately
         return dataset
 
     def groups(self) -> Iterator[Dataset]:
@@ -145,9 +145,9 @@ class OwnObject:
         for word in ("ExtendedOffsetTable", "ExtendedOffsetTableLengths"):
             if word in stored:
                 data[word] = stored[word]
-        first, rest = head_parts(data, self.syntax)
+        first, after_frames = head_parts(data, self.syntax)
         groups = self._stored.group_pieces()
-        return chain([first], groups, [rest], self._stored.pixel_pieces())
+        return chain([first], groups, [after_frames], self._stored.pixel_pieces())
 
 
 class LevelObject:

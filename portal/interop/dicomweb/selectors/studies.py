@@ -76,8 +76,8 @@ def dicom_studies(user: User, query: DicomQuery) -> list[StudyFound]:
     )
     by_case: defaultdict[uuid.UUID, list[Series]] = defaultdict(list)
     mine = _labs_of(user)
-    shown = _slides(user, query, ids=ids).filter(case__in=ids)
-    for canvas in shown.order_by("created_at", "id"):
+    study_canvases = _slides(user, query, ids=ids).filter(case__in=ids)
+    for canvas in study_canvases.order_by("created_at", "id"):
         by_case[canvas.case_id].append(Series(canvas, _attributes_for(canvas, mine)))
     return [StudyFound(by_case[pk]) for pk in ids if by_case[pk]]
 
@@ -118,7 +118,7 @@ def dicom_instances(
         canvases = canvases.filter(
             pk__in=[instance for uid in named for instance in series_of(uid)]
         )
-    mine, left, taken = _labs_of(user), query.offset, list[tuple[Series, SlideObject]]()
+    mine, left, page = _labs_of(user), query.offset, list[tuple[Series, SlideObject]]()
     if left and named is None and query.numbers is None:
         canvases, left = _beyond(canvases, left)
     for canvas in canvases.iterator(chunk_size=100):
@@ -127,14 +127,14 @@ def dicom_instances(
         except UnavailableError:
             if canvas_id is not None:
                 raise
-            continue  # one slide whose file is away does not hide all others
-        taken += [
+            continue  # a slide without its file must not hide all others
+        page += [
             (Series(canvas, _attributes_for(canvas, mine)), instance) for instance in objects[left:]
         ]
         left = max(0, left - len(objects))
-        if len(taken) >= query.limit:
+        if len(page) >= query.limit:
             break
-    return taken[: query.limit]
+    return page[: query.limit]
 
 
 def _beyond(canvases: QuerySet[Canvas], left: int) -> tuple[QuerySet[Canvas], int]:

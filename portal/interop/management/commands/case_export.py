@@ -37,14 +37,14 @@ class Command(BaseCommand):
             raise CommandError(f"There is no {'account' if case else 'case'} with that name.")
         out: Path = options["out"]
         try:
-            done = case_export_to(
+            result = case_export_to(
                 user=user, case=case, out=out, as_folder=out.suffix.lower() != ".zip"
             )
         except PortalError as error:
             raise CommandError(error.message) from error
         except OSError as error:
             raise CommandError(f"{out}: {error}") from error
-        size = human_size(int(str(done["size_bytes"])))
+        size = human_size(int(str(result["size_bytes"])))
         self.stdout.write(
-            f"{out}: {done['rows']} records, {done['originals']} originals, {size} in all"
+            f"{out}: {result['rows']} records, {result['originals']} originals, {size} in all"
         )

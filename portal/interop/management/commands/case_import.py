@@ -35,23 +35,23 @@ class Command(BaseCommand):
         if lab is None or user is None:
             raise CommandError(f"There is no {'account' if lab else 'lab'} with that name.")
         try:
-            done = case_import(
+            result = case_import(
                 source=options["crate"], lab=lab, user=user, progress=self._progress()
             )
         except PortalError as error:
             raise CommandError(error.message) from error
         except OSError as error:
             raise CommandError(f"{options['crate']}: {error}") from error
-        if not done.is_new:
-            self.stdout.write(f"{done.case.accession}: everything is already here.")
+        if not result.is_new:
+            self.stdout.write(f"{result.case.accession}: everything is already here.")
             return
         self.stdout.write(
-            f"{done.case.accession}: {done.rows} records, {done.originals} new originals; its "
-            "images are now being prepared."
+            f"{result.case.accession}: {result.rows} records, {result.originals} new originals; "
+            "its images are now being prepared."
         )
-        if done.left_out:
+        if result.left_out:
             self.stdout.write(
-                f"{done.left_out} embeddings were left out: this portal does not have their "
+                f"{result.left_out} embeddings were left out: this portal does not have their "
                 "encoders."
             )
 

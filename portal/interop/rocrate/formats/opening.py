@@ -16,12 +16,12 @@ def crate_open(*, path: str, name: str, progress: Progress) -> JsonObject:
     Returns:
         ``code`` and ``message`` of what is wrong with it; nothing where it is sound.
     """
-    done = 0
+    byte_count = 0
 
     def on_bytes(count: int) -> None:
-        nonlocal done
-        done += count
-        progress(min(done, crate.size_bytes), crate.size_bytes, "Checking the crate")
+        nonlocal byte_count
+        byte_count += count
+        progress(min(byte_count, crate.size_bytes), crate.size_bytes, "Checking the crate")
 
     crate = CrateReader(Path(path), name=name, on_bytes=on_bytes)
     try:

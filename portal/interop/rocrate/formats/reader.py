@@ -133,13 +133,13 @@ class CrateReader:
             yield row
 
     def _lines(self, name: str) -> Iterator[bytes]:
-        rest = b""
+        partial_line = b""
         for chunk in self.chunks(name):
-            *lines, rest = (rest + chunk).split(b"\n")
+            *lines, partial_line = (partial_line + chunk).split(b"\n")
             yield from lines
-            if len(rest) > LINE_BYTES:
+            if len(partial_line) > LINE_BYTES:
                 raise CrateError(f"{shown(name)} has a line of more than {LINE_BYTES:,} bytes.")
-        if rest:
+        if partial_line:
             raise CrateError(f"{shown(name)} ends within a line.")
 
     def _chunks(self, name: str) -> Iterator[bytes]:

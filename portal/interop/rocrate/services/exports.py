@@ -65,15 +65,15 @@ def case_export_write(*, user: User, case_id: uuid.UUID, context: JobContext) ->
     case = case_to_export(user=user, case_id=case_id)
     total = _originals_bytes(case_whole(user=user, case=case))
     require_room(total)
-    done = unchecked = 0
+    byte_count = unchecked = 0
 
     def on_bytes(count: int) -> None:
-        nonlocal done, unchecked
-        done, unchecked = done + count, unchecked + count
+        nonlocal byte_count, unchecked
+        byte_count, unchecked = byte_count + count, unchecked + count
         if unchecked >= storage.ROOM_EVERY_BYTES:
             unchecked = 0
             require_room()
-        context.progress(min(done, total), total, "Writing")
+        context.progress(min(byte_count, total), total, "Writing")
 
     with context.scratch() as scratch:
         path = scratch / "case.zip"
@@ -164,8 +164,8 @@ def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> Job
     case = case_to_export(user=user, case_id=case.pk)
     if out.exists() or out.is_symlink():
         raise ConflictError(f"{out} already exists.", code="taken")
-    with tempfile.TemporaryDirectory(prefix=".case-", dir=out.parent) as made:
-        path = Path(made) / "crate"
+    with tempfile.TemporaryDirectory(prefix=".case-", dir=out.parent) as scratch:
+        path = Path(scratch) / "crate"
         crate = CrateWriter(path, on_bytes=lambda _: None, as_folder=as_folder)
         with full_disk_refused():
             content, rows = _write(user, case, crate)

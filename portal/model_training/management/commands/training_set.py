@@ -43,7 +43,7 @@ class Command(BaseCommand):
         if not options["mpp"] > 0:
             raise CommandError(f"--mpp: expected a number above 0, got {options['mpp']}.")
         try:
-            done = training_set_write(
+            result = training_set_write(
                 lab=found_lab,
                 user=user,
                 out=out,
@@ -55,8 +55,8 @@ class Command(BaseCommand):
         except PortalError as error:
             raise CommandError(error.message) from error
         self.stdout.write(
-            f"{done.regions} regions of {done.patients} patients, {done.held_out} of them held out;"
-            f" {done.labels} labels; {done.unreadable} regions cannot be read."
+            f"{result.regions} regions of {result.patients} patients, {result.held_out} of them "
+            f"held out; {result.labels} labels; {result.unreadable} regions cannot be read."
         )
         for config in sorted(out.glob("*.json")):
             self.stdout.write(

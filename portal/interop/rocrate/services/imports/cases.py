@@ -117,7 +117,7 @@ def case_import(
                 labels_match(rows)
                 require_same(rows)
                 with transaction.atomic(), effect(rows.case):
-                    done = CaseImported(rows.case, is_new=False)
+                    result = CaseImported(rows.case, is_new=False)
             else:
                 require_free(rows)
                 staging_keep(rows)
@@ -125,9 +125,9 @@ def case_import(
                 originals = originals_stage(rows, frees_bytes=frees_bytes)
                 mosaics = mosaics_stage(rows)
                 step.begin("Writing the records", records)
-                done = _write(rows, originals, mosaics, effect)
+                result = _write(rows, originals, mosaics, effect)
             storage.folder_drop(folder)
-    return done
+    return result
 
 
 class _Step:
@@ -208,7 +208,7 @@ def _keep_originals(rows: CaseRows, originals: list[PlacedFile]) -> None:
         upload_keep(
             case=rows.case,
             received=placed_file.path,
-            known=placed_file.ours,
+            stored_asset=placed_file.ours,
             sha256=placed_file.asset.sha256,
             size_bytes=placed_file.asset.size_bytes,
             kind=placed_file.kind,

@@ -24,8 +24,8 @@ _DERIVED: tuple[type[models.Model], ...] = (Slide, Video, Mosaic)
 
 def require_free(rows: CaseRows) -> None:
     """The case is not here, so nothing of it may be."""
-    taken = Case.objects.filter(lab=rows.lab, accession=rows.case.accession)
-    if taken.exists():
+    same_accession = Case.objects.filter(lab=rows.lab, accession=rows.case.accession)
+    if same_accession.exists():
         raise ConflictError(
             f"The lab already has another case {rows.case.accession}.", code="accession-taken"
         )

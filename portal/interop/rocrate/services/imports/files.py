@@ -184,8 +184,8 @@ def mosaics_stage(rows: CaseRows) -> dict[str, Path]:
     missing = [name for name in names if not (staged / name).exists()]
     require_room(sum(rows.crate.files[name].size_bytes for name in missing))
     for name in names:
-        _, mosaic, *rest = name.split("/")
-        if mosaic not in ids or not rest or Path(name).suffix not in _NAMES:
+        _, mosaic, *parts = name.split("/")
+        if mosaic not in ids or not parts or Path(name).suffix not in _NAMES:
             raise CrateError(f"{shown(name)} is not a file of a mosaic in the crate.")
         path = staged / name
         file_take(rows.crate, name, path)
@@ -209,9 +209,9 @@ def _drop_others(folder: Path, crate: CrateReader) -> None:
 
 def file_take(crate: CrateReader, name: str, path: Path) -> None:
     """Write a file of the crate, verified and on the disk, unless those bytes are there already."""
-    known = crate.files[name]
-    is_there = path.is_file() and path.stat().st_size == known.size_bytes
-    if is_there and storage.file_sha256(path) == known.sha256:
+    listed = crate.files[name]
+    is_there = path.is_file() and path.stat().st_size == listed.size_bytes
+    if is_there and storage.file_sha256(path) == listed.sha256:
         crate.passed(name)
         return
     written = 0
@@ -235,9 +235,9 @@ def _kind(path: Path, name: str) -> str:
 
 def _pyramid_levels(folder: Path, name: str, canvas: Canvas) -> list[JsonObject]:
     """The tile grid as a confined child finds it, not as the crate says it."""
-    with tempfile.TemporaryDirectory(dir=folder) as made:
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
         try:
-            inspected = inspection.slide_inspect(folder / name, Path(made), progress=no_progress)
+            inspected = inspection.slide_inspect(folder / name, Path(scratch), progress=no_progress)
         except BadInputError as error:
             raise CrateError(f"{shown(name)}: {error}.") from error
     size_px = (canvas.width_px, canvas.height_px)

@@ -72,7 +72,7 @@ def case_import_work(*, user: User, upload: Upload, context: JobContext) -> JobR
             yield
 
     with _held(path):
-        done = case_import(
+        imported = case_import(
             source=path,
             lab=upload.lab,
             user=user,
@@ -81,10 +81,10 @@ def case_import_work(*, user: User, upload: Upload, context: JobContext) -> JobR
             frees_bytes=upload.size_bytes,
             name=upload.filename,
         )
-    result: JobResult = {"case_id": str(done.case.pk), "originals": done.originals}
-    result |= {name: done.counts.get(name, 0) for name in _COUNTED}
-    result["left_out"] = done.left_out
-    if not done.is_new:
+    result: JobResult = {"case_id": str(imported.case.pk), "originals": imported.originals}
+    result |= {name: imported.counts.get(name, 0) for name in _COUNTED}
+    result["left_out"] = imported.left_out
+    if not imported.is_new:
         result["outcome"] = HERE_ALREADY
     return result
 

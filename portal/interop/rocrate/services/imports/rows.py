@@ -232,11 +232,11 @@ def _held(crate: CrateReader, table: str, model: type[_Row]) -> dict[uuid.UUID, 
     return by_key
 
 
-def _of(known: Mapping[uuid.UUID, _Value], pk: uuid.UUID | None, where: str) -> _Value:
+def _of(rows: Mapping[uuid.UUID, _Value], pk: uuid.UUID | None, where: str) -> _Value:
     """Record that a row refers to, which has to be in the crate."""
-    if pk is None or pk not in known:
+    if pk is None or pk not in rows:
         raise CrateError(f"{where}: it refers to {pk}, which is not in the crate.")
-    return known[pk]
+    return rows[pk]
 
 
 def _case(rows: CaseRows) -> None:
@@ -264,10 +264,10 @@ def _assets(rows: CaseRows) -> None:
         file = rows.crate.files.get(name)
         if file is None or (file.sha256, file.size_bytes) != (asset.sha256, asset.size_bytes):
             raise CrateError(f"{name} is missing, or is not the file that its record describes.")
-        asset.removed = None  # this portal's gate looks for itself
-    known = {f"originals/{asset.sha256}" for asset in rows.originals.values()}
+        asset.removed = None  # checked again by this portal's gate
+    names = {f"originals/{asset.sha256}" for asset in rows.originals.values()}
     there = {name for name in rows.crate.files if name.startswith("originals/")}
-    if len(known) < len(rows.originals) or there - known:
+    if len(names) < len(rows.originals) or there - names:
         raise CrateError("originals/: expected one file for each record of an asset.")
 
 

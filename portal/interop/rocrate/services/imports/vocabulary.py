@@ -22,11 +22,11 @@ def encoders_match(rows: CaseRows) -> None:
     """An encoder is known by its configuration; none is made, for its weights are not here."""
     for pk, encoder in rows.described.items():
         ours = Encoder.objects.filter(Q(lab=None) | Q(lab=rows.lab), dim=encoder.dim)
-        known = ours.filter(
+        existing = ours.filter(
             name=encoder.name, version=encoder.version, config_hash=encoder.config_hash
         ).first()
-        if known is not None:
-            rows.encoders[pk] = known
+        if existing is not None:
+            rows.encoders[pk] = existing
 
 
 def labels_match(rows: CaseRows) -> list[Label]:
@@ -38,13 +38,13 @@ def labels_match(rows: CaseRows) -> list[Label]:
     Raises:
         CrateError: a label is below itself, or its colour is invalid.
     """
-    made: list[Label] = []
+    new_labels: list[Label] = []
     label_set = label_set_ensure(lab=rows.lab) if rows.used else LabelSet()
     for pk in sorted(rows.used):
         for label in _path(rows, pk):
             if label.pk not in rows.labels:
-                rows.labels[label.pk] = _ours(rows, label, label_set, made)
-    return made
+                rows.labels[label.pk] = _ours(rows, label, label_set, new_labels)
+    return new_labels
 
 
 def _path(rows: CaseRows, pk: uuid.UUID) -> list[Label]:
@@ -62,22 +62,26 @@ def _path(rows: CaseRows, pk: uuid.UUID) -> list[Label]:
     return path[-MAX_DEPTH:]
 
 
-def _ours(rows: CaseRows, label: Label, label_set: LabelSet, made: list[Label]) -> uuid.UUID:
+def _ours(rows: CaseRows, label: Label, label_set: LabelSet, new_labels: list[Label]) -> uuid.UUID:
     mine = Label.objects.filter(lab=rows.lab)
-    known = mine.filter(pk=label.pk).first()
-    if known is None and label.retired_at is None:
+    lab_label = mine.filter(pk=label.pk).first()
+    if lab_label is None and label.retired_at is None:
         live = mine.filter(label_set=label_set, retired_at=None)
-        known = live.filter(name_key=name_key(label.name)).first()
-    if known is not None:
-        return known.pk
+        lab_label = live.filter(name_key=name_key(label.name)).first()
+    if lab_label is not None:
+        return lab_label.pk
     twin = next(
-        (made_label for made_label in made if name_key(made_label.name) == name_key(label.name)),
+        (
+            made_label
+            for made_label in new_labels
+            if name_key(made_label.name) == name_key(label.name)
+        ),
         None,
     )
     if twin is not None and label.retired_at is None and twin.retired_at is None:
         return twin.pk
     is_free = not Label.objects.filter(pk=label.pk).exists()
-    keys = {*mine.values_list("key", flat=True), *(made_label.key for made_label in made)}
+    keys = {*mine.values_list("key", flat=True), *(made_label.key for made_label in new_labels)}
     new = Label(
         pk=label.pk if is_free else uuid.uuid4(),
         lab=rows.lab,
@@ -91,5 +95,5 @@ def _ours(rows: CaseRows, label: Label, label_set: LabelSet, made: list[Label]) 
         created_at=label.created_at,
         updated_at=timezone.now(),
     )
-    made.append(new)
+    new_labels.append(new)
     return new.pk
