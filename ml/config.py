@@ -92,7 +92,7 @@ def config_hash(config: Any, *more: bytes) -> str:
 
 def _converted(hint: Any, value: Any, where: str) -> Any:
     kind, inner = typing.get_origin(hint), typing.get_args(hint)
-    if kind is types.UnionType:  # of one type and None
+    if kind is types.UnionType:  # an optional value: X | None
         return None if value is None else _converted(inner[0], value, where)
     is_config = isinstance(hint, type) and dataclasses.is_dataclass(hint)
     if (is_config or kind is dict) and not isinstance(value, Mapping):

@@ -25,9 +25,9 @@ RADII_UM = (2.0, 2.8, 4.0, 5.6)
 """Radii of nuclei, from lymphocytes to large carcinoma nuclei."""
 REACH_UM = 48.0
 """Twice the filter of the largest radius (4 sigma: 16 microns), and a nucleus."""
-_SMOOTH_UM = 0.5  # sigma against noise of the sensor
-_SURROUND_UM = 10.0  # a large nucleus and its rim: somewhere so near there is background
-_STEPS = 1e4  # of a response: ties are ties in every tile, whatever its rounding
+_SMOOTH_UM = 0.5  # sigma of the smoothing, against sensor noise
+_SURROUND_UM = 10.0  # reaches beyond a large nucleus and its rim to background
+_STEPS = 1e4  # responses are quantised, so that ties do not depend on a tile's rounding
 
 
 def find_nuclei(signal: ArrayF32, dab: ArrayF32, config: QuantificationConfig) -> NucleusTable:

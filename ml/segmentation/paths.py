@@ -6,7 +6,7 @@ import numpy as np
 
 from ml.types import ArrayF32, ArrayI64
 
-_LAPS = 2  # the middle lap of two closes within one step
+_LAPS = 2  # the path of the second lap ends within one step of its start
 
 
 def closed_paths(cost: ArrayF32, *, max_step: int, step_cost: float) -> ArrayI64:

@@ -42,7 +42,7 @@ VISIONS: Mapping[str, npt.NDArray[np.float64]] = {
 }
 TISSUE = ("#e8a9c4", "#7d5ba6", "#8a5a2b", "#f4f1f0", "#c4594f")
 """Typical backgrounds of ROIs: eosin, haematoxylin, DAB, glass, mucosa."""
-FROM_TISSUE = 12.0  # of a suggested colour: as far as two labels that nobody mistakes
+FROM_TISSUE = 12.0  # of a suggested colour: the distance of two clearly different labels
 DARK, CONTRAST = "#162023", 3.0  # the dark theme's surface; WCAG 2.2, 1.4.11 for graphics
 _LMS_FROM_RGB = np.array(
     [

@@ -214,7 +214,7 @@ class Window:
         """The next value, parsed."""
         self.peek()
         while len(self._text) - self._at < self._last and self._more(self._last):
-            pass  # what follows a long value is mostly as long: it is parsed once
+            pass  # values after a long one are usually as long: avoids parsing each twice
         size = _READ_BYTES
         while True:
             try:

@@ -28,9 +28,9 @@ from portal.core.serialized import SerializedDict
 
 MAX_VERTICES = 100_000  # a vertex at every second pixel of a circle 60,000 px wide
 MAX_RINGS = 10_000  # holes included: an outline with more is a mask, not a drawing
-MIN_AREA_PX = 1.0  # less is a click, not a region
-ELLIPSE_TOLERANCE = 0.03  # of radius and area: one of 20 vertices has 1.6 % less than its ellipse
-DECIMALS = 2  # what QuPath writes; finer than any scanner
+MIN_AREA_PX = 1.0  # smaller areas are clicks, not regions
+ELLIPSE_TOLERANCE = 0.03  # of radius and area; 20 vertices have 1.6 % less area
+DECIMALS = 2  # as in QuPath; finer than the pixels of any scanner
 MAX_COORDINATE = 1e9  # far beyond any slide, and areas stay finite
 _CROSSING_CANDIDATES_PER_VERTEX = 50  # beyond it a repair would take minutes
 _CHUNK = 200  # segments queried at once, so that a hopeless outline is noticed early

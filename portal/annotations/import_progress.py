@@ -16,7 +16,7 @@ from portal.annotations.documents import ResumePoint
 _RECORD = struct.Struct("<16s8sQ?")
 """Id and content, and the place after the feature: byte, whether in an object."""
 _NONE = bytes(16)  # the feature was refused before it had an id
-_CONTENT_BYTES = 8  # of a hash: two features with one id are rare, and alike by chance never
+_CONTENT_BYTES = 8  # of a hash: collisions are negligible among features of the same id
 _AT_ONCE = 4096  # records read together: 140 KB
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
 _TYPE_KEYS = ("objectType", "object_type", "type")
-_OLD_TYPES = {  # what QuPath has written, or takes, in place of the names above
+_OLD_TYPES = {  # names that other versions of QuPath write or accept
     "PathAnnotationObject": "annotation",
     "PathCellObject": "cell",
     "PathDetectionObject": "detection",

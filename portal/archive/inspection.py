@@ -214,7 +214,7 @@ def device_read(source: Path, *, progress: Progress) -> str:
             limits=SNIFF_LIMITS,
             progress=progress,
         )
-    except MlError:  # such as the limits: the size of the picture has to do
+    except MlError:  # such as a limit: the estimate uses the size of the picture
         return ""
     return name_clean(str(values["device"]))[:_DEVICE_LENGTH]
 

@@ -80,7 +80,7 @@ def upload_finish(context: JobContext, *, upload_id: str) -> JobResult:
             upload_store(upload=upload, received=received, kind=kind)
     except PortalError as error:
         if isinstance(error, OSError):
-            raise  # the store is away for the moment
+            raise  # the store is unavailable; the job is retried
         raise UserError(error.message, code=error.code) from error
     return {"sha256": upload.sha256}
 
@@ -212,7 +212,7 @@ def _cleaned(
     folder.mkdir()
     take_out = partial(inspection.names_take_out, key=lab_key(item.lab_id))
     path, inspected = _inspected(context, take_out, source, folder)
-    is_left = bool(inspected.left) and redaction_of(item) is None  # else it is written again
+    is_left = bool(inspected.left) and redaction_of(item) is None  # redaction rewrites it
     if is_left and rules.must_be_clean and not item_is_released(item):
         raise UserError(f"It may contain names: {'; '.join(inspected.left)}.", code=NOT_CLEAN)
     sha256 = storage.file_sha256(path) if path else ""

@@ -98,7 +98,7 @@ class JsonMemoryCache(LocMemCache):
 class FallbackCache(BaseCache):
     """Cache in Redis or a folder, by ``LOCATION``, that hides connection and file errors."""
 
-    _away_until: ClassVar[dict[str, float]] = {}  # by location, for all threads of the process
+    _away_until: ClassVar[dict[str, float]] = {}  # by location, shared by all threads
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:
         super().__init__(params)

@@ -19,7 +19,7 @@ BROKER_SCHEMES = ("filesystem", "redis", "rediss", "memory")
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
 MAIL_SCHEMES = ("smtp", "smtp+tls", "smtp+ssl", "filemail", "consolemail", "dummymail")
 MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
-MAIL_WAIT_S = 10  # for the mail server; somebody may be waiting for the answer
+MAIL_WAIT_S = 10  # for the mail server, as a request may be waiting
 
 
 def text(name: str, default: str | None = None) -> str:

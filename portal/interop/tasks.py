@@ -27,7 +27,7 @@ def case_import(context: JobContext, *, upload_id: str, user_id: str) -> JobResu
         return case_import_work(user=user, upload=upload, context=context)
     except PortalError as error:
         if isinstance(error, OSError):
-            raise  # the store is away for the moment
+            raise  # the store is unavailable; the job is retried
         raise UserError(error.message, code=error.code) from error
 
 

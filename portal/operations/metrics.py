@@ -81,7 +81,7 @@ class Figures:
         try:
             usage = shutil.disk_usage(settings.TESSERA_STORAGE)
         except OSError:
-            pass  # alerts watch for absent figures
+            pass  # alerts check for missing metrics
         else:
             free.add_metric((), usage.free)
             size.add_metric((), usage.total)

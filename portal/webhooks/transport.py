@@ -99,7 +99,7 @@ def url_check(url: str) -> SplitResult:
     try:
         literal = ipaddress.ip_address(parts.hostname)
     except ValueError:
-        return parts  # a name
+        return parts  # a host name
     if (why := refusal(literal, is_tls=parts.scheme == "https")) is not None:
         raise InvalidInputError(f"url: {why}.")
     return parts

@@ -32,7 +32,7 @@ class SplitConfig:
     folds: int = 4  # the paper's number: two to train on, one to choose by, one to test on
     population: int = 120  # individuals: assignments of patients to folds
     generations: int = 250  # at most; fewer if the folds are perfect
-    mutation: float = 0.03  # chance of each patient to change its fold
+    mutation: float = 0.03  # probability that a patient changes its fold
     seed: int = 0
 
 

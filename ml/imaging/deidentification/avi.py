@@ -25,7 +25,7 @@ _MAY_BE_CUT = (_FRAMES, b"RIFF", b"idx1")
 _PROGRAM = b"ISFT"
 _RIFF_BYTES = 12  # before the first chunk
 _MAX_INFO_BYTES = 2**20  # of titles; larger lists are removed unread
-_MAX_CHUNKS = 100_000  # outside the frames; ends a file that was made to be walked forever
+_MAX_CHUNKS = 100_000  # outside the frames; bounds the parsing of a malicious file
 _DAMAGED = "the AVI file is damaged or cut"
 
 

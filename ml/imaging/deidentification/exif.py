@@ -15,7 +15,7 @@ _MAX_VALUE = {274: 8, 296: 3}
 """Largest orientation and resolution unit, by Exif 3.0; the smallest is 1."""
 _RESOLUTIONS = (282, 283)
 _MAX_PER_UNIT = 2**20  # per inch, of pixels of 25 nm
-_MAX_DENOMINATOR = 2**9  # with the maximum above no four bytes of a value are four letters
+_MAX_DENOMINATOR = 2**9  # with _MAX_PER_UNIT, the four bytes of a value cannot spell text
 
 
 def clean_exif(data: bytes, cleaned: DeidentificationResult) -> bytes:
@@ -33,7 +33,7 @@ def clean_exif(data: bytes, cleaned: DeidentificationResult) -> bytes:
                 exact = Fraction(int(value.numerator), value.denominator)
                 if short := exact.limit_denominator(_MAX_DENOMINATOR):
                     allowed[tag] = IFDRational(short)
-    except (SyntaxError, OSError, ValueError, struct.error):  # a damaged block: nothing of it stays
+    except (SyntaxError, OSError, ValueError, struct.error):  # a damaged block is removed whole
         allowed.clear()
     allowed.endian = exif.endian
     clean = allowed.tobytes().removeprefix(b"Exif\0\0") if len(allowed) else b""

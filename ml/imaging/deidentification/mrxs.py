@@ -32,7 +32,7 @@ Members = list[tuple[str, Path]]
 _VERSION_BYTES = 5  # "01.02", before the slide's id
 _HEAD_BYTES = 256  # of a data file, which repeats that id
 _CHUNK_BYTES = 2**20  # overwritten at once
-_MAX_DIGITS = 9  # of a count; Python refuses thousands
+_MAX_DIGITS = 9  # of a count; int() refuses strings of thousands of digits
 _MAX_PAGES, _MAX_ENTRIES = 10_000, 1_000_000  # of one record; a label is one entry of one page
 _HASHED_HEAD = b"00000000"  # of a pseudonym: taking names out twice changes nothing
 _POSITIONS = ("VIMSLIDE_POSITION_BUFFER", "StitchingIntensityLayer")
@@ -56,7 +56,7 @@ _ALLOWED_OF_LEVELS = re.compile(
     r"|STORING_\w+|DATA_IN_THIS_CHANNEL|EXPOSURE_TIME|HORIZONTAL_\w+|VERTICAL_\w+|FOCUS_STEP\w*"
 )
 _ALLOWED_OF_POSITIONS = re.compile(r"VIMSLIDE_POSITION_\w+|COMPRESSS?ED_STITCHING_\w+")
-_FIELD_NAME = re.compile(r"[A-Z][A-Z_]{2,39}")  # a field's name, hardly a person's
+_FIELD_NAME = re.compile(r"[A-Z][A-Z_]{2,39}")  # the name of a field, not of a person
 
 
 def clean_mrxs(path: Path, cleaned: DeidentificationResult, *, key: bytes) -> Members:

@@ -20,7 +20,7 @@ from ml.imaging.formats.sniff import INDEXES, is_dicom_slide, read_head
 from ml.imaging.formats.zarr_store import is_zarr
 from ml.types import JsonObject, Progress, no_progress
 
-_HEAD_BYTES = 1024  # an object names its class within it
+_HEAD_BYTES = 1024  # a DICOM object states its SOP class within these bytes
 _CHUNK_BYTES = 2**20  # copied at once
 _UNNAMED = "names of files"
 

@@ -39,7 +39,7 @@ _SETTINGS = frozenset(
     | {"index_codecs", "index_location"}
 )
 """Allowed settings of chunks and of their codecs."""
-_MAX_METADATA_BYTES = 2**23  # of a description, as far as it is compared
+_MAX_METADATA_BYTES = 2**23  # of a description; the rest is not compared
 _CHUNK_BYTES = 2**20  # copied at once
 
 

@@ -36,7 +36,7 @@ _NAME_AT = 24  # in a handler: version, two kinds and three reserved words come 
 _HANDLERS = frozenset({b"VideoHandler", b"SoundHandler", b"DataHandler", b"SubtitleHandler"})
 """The names that FFmpeg gives every track."""
 _MAX_NOTE_BYTES = 16 * 2**20  # a cover picture; larger notes are removed unread
-_MAX_NOTE_DEPTH = 8  # boxes of notes within each other; honest files have three
+_MAX_NOTE_DEPTH = 8  # nesting of boxes of notes; ordinary files have three levels
 _DAMAGED = "the video file is truncated or damaged"
 
 
@@ -72,7 +72,7 @@ def clean_mp4(path: Path, cleaned: DeidentificationResult) -> None:
                 zero(file, box.body, box.end)
                 if box.kind:
                     write_at(file, box.at + 4, b"free")
-                if box.kind and holder == _FILE and box.end == size:  # whatever it claimed
+                if box.kind and holder == _FILE and box.end == size:  # size 0: up to the end
                     write_at(file, box.at, bytes(4))
 
 
@@ -81,7 +81,7 @@ def _boxes(file: BinaryIO, size: int) -> Iterator[tuple[bytes, IsoBox]]:
     pending = [(_FILE, 0, size)]
     while pending:
         holder, start, end = pending.pop()
-        # a recording that broke off ends inside its frames; what else is cut there is not needed
+        # An interrupted recording ends within its frames: no other box may be cut off.
         required = _ALLOWED[_FILE] - {_FRAMES} if holder == _FILE else None
         for box in boxes_in(file, start, end, damage=_DAMAGED, required=required):
             yield holder, box

@@ -68,7 +68,7 @@ def check_index(path: Path) -> None:
         raise CorruptFileError(incomplete(path, [index]))
     if index.is_symlink() or index.parent.is_symlink():
         raise UnsupportedFormatError("the slide's index is a link; expected a plain file")
-    sections = read_index(path)  # no longer than it may be
+    sections = read_index(path)  # also checks the length
     if _UPWARDS.search(index.read_bytes()) or names_absolute_paths(path, sections):
         raise UnsupportedFormatError("the slide's index names files outside its own folder")
     if missing := missing_from(path):

@@ -41,7 +41,7 @@ _VIDEOS = (
 """First bytes of containers, and FFmpeg's names of their demuxers."""
 _WHOLE_SLIDE_CLASS = b"1.2.840.10008.5.1.4.1.1.77.1.6"
 """VL Whole Slide Microscopy Image Storage: DICOM PS3.6, table A-1."""
-HEAD_BYTES = 1_024  # a DICOM object names its class within it
+HEAD_BYTES = 1_024  # a DICOM object states its SOP class within these bytes
 INDEXES = (".mrxs", ".vms", ".vmu")
 """Suffixes of index files of slides of several files."""
 PIXELS_NAME = "pixels.tif"

@@ -17,9 +17,9 @@ LONG_SIDE_PX = 640
 _FIRST_CASCADE = "haarcascade_frontalface_alt2.xml"
 _SECOND_CASCADE = "haarcascade_frontalface_default.xml"
 _MIN_SHARE = 1 / 16  # of the picture's longer side
-_MIN_PX = 30  # the cascades know 20 and 24 px
-_NEIGHBOURS = 8  # hits at nearly one place; with 6 one of 142 stills of laparoscopy had a "face"
-_STEP = 1.1  # from size to size
+_MIN_PX = 30  # the cascades were trained at 20 and 24 px
+_NEIGHBOURS = 8  # overlapping detections; with 6, one of 142 laparoscopy stills had a "face"
+_STEP = 1.1  # scale factor between searched sizes
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def _further_images(path: Path) -> dict[str, ImageU8]:
                 if name in associated:
                     images[name] = np.asarray(associated[name].convert("RGB"))
             except openslide.OpenSlideError:
-                break  # damaged: OpenSlide refuses every later read; the scan is read apart
+                break  # damaged: OpenSlide refuses all later reads of this handle
         return images
 
 

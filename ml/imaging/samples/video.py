@@ -15,11 +15,11 @@ from ml.imaging.samples.packaged import packaged_image
 from ml.imaging.samples.scope import Highlights, light_view, scope_light, scope_pose, scope_view
 from ml.types import ArrayBool, ArrayF64, ImageU8, Progress, no_progress
 
-FPS = 25  # an endoscope's in Europe
-_CRF = 18  # visually lossless for x264: what the engine sees is the simulation, not the codec
-_BLURRED_SHARE = 0.05  # of the frames: a few, as a steady hand has them
-_SPECULAR_SPOTS = 9  # as many as a wet surface shows at a glance
-_EXPOSURE = 1.15  # the picture is a little dark under the lamp's fall-off
+FPS = 25  # of endoscopes in Europe
+_CRF = 18  # visually lossless for x264, so that coding does not change the simulation
+_BLURRED_SHARE = 0.05  # of the frames, for a steady hand
+_SPECULAR_SPOTS = 9  # highlights of a wet surface
+_EXPOSURE = 1.15  # compensates for the lamp's fall-off
 _NOISE_SD = 1.5  # grey levels, of a good sensor
 
 
@@ -74,7 +74,7 @@ def make_sample_video(
         stream = target.add_stream("libx264", rate=FPS, options=options)
         stream.width = stream.height = size_px
         stream.pix_fmt = "yuv420p"
-        stream.codec_context.thread_count = 1  # the same bytes on every machine
+        stream.codec_context.thread_count = 1  # threads would change the bytes
         stream.codec_context.gop_size = FPS
         for n, H in enumerate(H_retina_from_frame):
             view = scope_view(retina, H, size_px)

@@ -19,7 +19,7 @@ from ml.errors import MlError
 from ml.imaging.sandbox.confine import confine
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_PROGRESS_INTERVAL_S = 0.1  # smooth for a person, and no load on the pipe
+_PROGRESS_INTERVAL_S = 0.1  # smooth to watch, with few messages on the pipe
 
 
 def main() -> None:

@@ -120,7 +120,7 @@ class _Child:
         finally:
             os.close(write_fd)
         if self.process.stdin is not None:
-            with suppress(BrokenPipeError):  # it died at once: death() says how
+            with suppress(BrokenPipeError):  # the child has ended; death() returns the cause
                 self.process.stdin.write(json.dumps(request).encode())
                 self.process.stdin.close()
 

@@ -27,8 +27,8 @@ from ml.types import DisplayRange, ImageU8
 Values = npt.NDArray[Any]
 """(H, W) or (H, W, C) stored values, whole or floating-point numbers."""
 _WHITE = 255
-_SHORT_BYTES = 2  # of numbers that single precision holds exactly
-_MIN_BITS = 8  # fewer bits in larger numbers are a dark picture
+_SHORT_BYTES = 2  # larger integers are not exact in single precision
+_MIN_BITS = 8  # fewer used bits mean a dark picture, not a smaller depth
 _TAIL_PERCENT = 0.05
 """Brightest and darkest values that do not count: hot pixels, texts burnt in."""
 _SIGNIFICANT = re.compile(r'\bSignificantBits\s*=\s*"(\d{1,2})"')

@@ -170,7 +170,7 @@ class PrefetchPool:
             if not source.is_dropped:
                 reader.fill(source)
             source.end()
-        except (OSError, ValueError):  # a closed pipe, half a line
+        except (OSError, ValueError):  # a closed pipe, or a truncated line
             status = reader.end()
             end = f"signal {-status}" if status < 0 else f"exit status {status}"
             name = source.request.path.name

@@ -152,7 +152,7 @@ class TiledTiffReader:
 
     def close(self) -> None:
         """Release the file."""
-        _open_level.cache_clear()  # of every reader: another opens its levels again
+        _open_level.cache_clear()  # closes the levels of all readers; they open again on demand
 
 
 @lru_cache(maxsize=_OPEN_LEVELS)

@@ -29,7 +29,7 @@ from ml.imaging.slides.slide import SlideImage, open_slide
 from ml.types import DisplayRange, ImageU8, Level
 
 _HEADER_BYTES = 64 * 1024  # tables, comments and profiles of one tile
-_MIN_BYTES = 2  # less is no tile: its start marker is left out already
+_MIN_BYTES = 2  # shorter data is no tile, even without its start marker
 _SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE = 0xC0, 0xC1, 0xC2  # ITU-T T.81, table B.1
 
 

@@ -194,7 +194,7 @@ def demux_packets(
         except av.error.FFmpegError:
             report.cut = True
             return
-        report.cut = packet.is_corrupt  # of the last one: it is not there to its end
+        report.cut = packet.is_corrupt  # the last packet is truncated
         if packet.size:
             yield packet
 

@@ -17,11 +17,11 @@ from ml.types import FrameTable, ImageU8
 
 HEIGHT_PX = 90
 """Height of one picture: twice what a timeline shows, for screens of double density."""
-FILMSTRIP_QUALITY = 75  # of the JPEG: seen small
+FILMSTRIP_QUALITY = 75  # of the JPEG, which is shown small
 MAX_FULL_DECODE_FRAMES = 1_500
 """Frames up to which a video is decoded from end to end, at 1080p some five seconds; a longer one
 has enough key frames to show those instead."""
-_WIDEST_PX = 4 * HEIGHT_PX  # of one picture, cut beyond: sixty of them fit into a JPEG
+_WIDEST_PX = 4 * HEIGHT_PX  # wider pictures are cropped, so that sixty fit into a JPEG
 
 
 def evenly(table: FrameTable, count: int) -> list[int]:
@@ -48,7 +48,7 @@ def filmstrip(
         raise CorruptFileError("no frame of the video can be decoded")
     width = pictures[0].shape[1]
     strip = np.zeros((HEIGHT_PX, width * len(indices), 3), np.uint8)
-    for number in range(len(indices)):  # what is missing at the end repeats the last
+    for number in range(len(indices)):  # frames missing at the end repeat the last one
         picture = pictures[min(number, len(pictures) - 1)][:, :width]
         left = number * width
         strip[:, left : left + picture.shape[1]] = picture

@@ -43,7 +43,7 @@ from ml.types import (
 _TRUSTED_CONTAINERS = ("mov", "matroska")
 _TRUSTED_CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mjpeg", "prores")
 """Codecs that show one frame a packet. VP8 hides some packets, MPEG-1/2 may split pictures."""
-_HEAD_FRAMES = 60  # two seconds: time stamps that start oddly do so at once
+_HEAD_FRAMES = 60  # two seconds: irregular time stamps are at the start
 _BROADCAST = ("mpeg", "mpegts")
 """Containers whose clock has 33 bits and may be set while it runs (ISO/IEC 13818-1)."""
 _BROADCAST_WRAP = 2**33

@@ -29,7 +29,7 @@ CRF = 20  # visually near lossless; the original is kept too
 _MAX_KEY_INTERVAL = 25
 """A key frame a second or so: quick to seek, the reason to make a rendition in the first place."""
 _BLACK_LUMA, _NO_CHROMA = 16, 128  # of limited range
-_MAX_START_S = 10.0  # players start at 0; a few seconds of lead they bear, a recorder's clock not
+_MAX_START_S = 10.0  # players accept an offset of seconds, not of a recorder's clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def write_clip(
 def _refused_by_encoder() -> Iterator[None]:
     try:
         yield
-    except (MemoryError, OSError):  # a full disk, a limit: not the encoder's own refusal
+    except (MemoryError, OSError):  # a full disk or a memory limit, not an error of the encoder
         raise
     except av.error.FFmpegError as error:
         raise LimitExceededError(

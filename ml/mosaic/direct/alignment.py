@@ -130,7 +130,7 @@ class _LevelPair:
         """(K,): increments that move a's points to fit b, combined from both directions."""
         normal, right = self.forward.equations(forward)
         back_normal, back_right = self.backward.equations(backward)
-        # b's points move against a's, seen through the motion between them
+        # the points of b move opposite to those of a, mapped by the motion between them
         turned = state @ self.generators @ np.linalg.inv(state)
         turned = turned - turned[:, 2:, 2:] * np.eye(3)
         along = -(turned.reshape(-1, 9) @ self.coefficients).T

@@ -179,7 +179,7 @@ def _sharpness_fault(
 
 
 def _sharpness_of(grey: ImageU8, inside: np.ndarray) -> float:
-    rim = 2 * (min(grey.shape) // 16) + 3  # the rim's own edge would pass for sharpness
+    rim = 2 * (min(grey.shape) // 16) + 3  # the edge of the rim would count as sharpness
     core = cv2.erode(inside.astype(np.uint8), np.ones((rim, rim), np.uint8)).astype(np.bool_)
     if not core.any():
         core = inside

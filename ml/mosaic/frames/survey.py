@@ -143,7 +143,7 @@ def survey_of(
     )
     sample = measures.pattern_frames
     samples = list(zip(sample.positions, sample.greys, strict=True))
-    # what veils the scene would pass for a fixed pattern
+    # haze would be taken for a fixed pattern
     clear = [grey for i, grey in samples if not frame_verdicts[i][0]] or [
         grey for _, grey in samples
     ]

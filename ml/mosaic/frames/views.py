@@ -48,7 +48,7 @@ def frame_view(position: int, rgb: ImageU8, survey: Survey) -> FrameView:
         grey = grey - survey.pattern
     size = (grey.shape[1], grey.shape[0])
     glare = cv2.resize(specular_mask(rgb).astype(np.uint8), size) > 0
-    # static shading of the rim would hold every alignment back
+    # static shading of the rim would bias every alignment towards no motion
     rim = np.ones((2 * RIM_PX + 1, 2 * RIM_PX + 1), np.uint8)
     inner = cv2.erode(survey.mask.astype(np.uint8), rim, borderValue=1) > 0
     mask = inner & ~glare
@@ -57,7 +57,7 @@ def frame_view(position: int, rgb: ImageU8, survey: Survey) -> FrameView:
     share = COLOUR_PX / max(size)
     small = (max(1, round(size[0] * share)), max(1, round(size[1] * share)))
     colour = np.log(cv2.resize(rgb, small, interpolation=cv2.INTER_AREA).astype(np.float32) + 4)
-    # the lamp's fall-off, seen one-sidedly along the rim, would be static as well
+    # so would the lamp's fall-off, which is one-sided along the rim
     flat = grey if survey.shading is None else grey / survey.shading
     direct = direct_view(flat.astype(np.float32), mask)
     return FrameView(position, smooth, mask, direct, colour.astype(np.float32))

@@ -136,7 +136,7 @@ def _block(
     slope = homography_jacobian(b_from_a, xy[:, None])[:, 0]
     to_a = np.asarray(np.linalg.inv(slope), np.float64)
     parts = [entries(-np.eye(2), xy, frame_a, size_px), entries(to_a, at_b, frame_b, size_px)]
-    # of a, x and y are not coupled: half of its entries are zero and left out
+    # x and y of a are not coupled: the half of its entries that is zero is left out
     column_a, value_a = (np.stack([part[:, k, :, k] for k in (0, 1)], axis=1) for part in parts[0])
     column_b, value_b = (part.reshape(len(xy), 2, 8) for part in parts[1])
     column = np.concatenate([column_a, column_b], axis=2).astype(np.int32)

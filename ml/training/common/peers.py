@@ -43,7 +43,7 @@ class Peers:
             return
         owned = [p for group in optimiser.param_groups for p in group["params"]]
         for parameter in owned:
-            if parameter.grad is None:  # the other processes need a part of this one
+            if parameter.grad is None:  # the other processes wait for a contribution of this one
                 parameter.grad = torch.zeros_like(parameter)
         flat = torch.cat([p.grad.flatten() for p in owned])
         dist.all_reduce(flat)

@@ -23,7 +23,7 @@ class PoolConfig:
     """Configuration of pairs drawn from stills."""
 
     long_side_px: tuple[int, int] = (520, 1000)  # a still is shrunk to a side drawn from these
-    stills: int = 57  # drawn for a round, each once, as far as there are so many
+    stills: int = 57  # stills drawn for a round without repetition, at most
     views: int = 3  # pairs of views of a still that share one detection
     pairs: int = 288  # key points of a pair of views, at most
     detectors: tuple[str, ...] = ("sift", "akaze")  # one is drawn for each still

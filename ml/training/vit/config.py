@@ -19,9 +19,9 @@ class VitTrainConfig:
     name: str = "vit"  # of the descriptor
     version: str = "1.0"  # of the descriptor
     sources: tuple[str, ...] = ("endoscopy/laparoscopy-stills",)  # files or folders in the data
-    held_out: tuple[str, ...] = ("00008", "00011")  # names that begin so are kept for validation
+    held_out: tuple[str, ...] = ("00008", "00011")  # prefixes of names held out for validation
     working_px: int = 640  # longer side of a still when views are cut from it
-    zoom_out: tuple[float, float] = (0.8, 1.8)  # a crop covers so many times its side
+    zoom_out: tuple[float, float] = (0.8, 1.8)  # side covered by a crop, relative to its own
     crop_px: int = 160  # side of both views, a multiple of the patch
     batch: int = 4  # pairs a step
     epochs: int = 12  # paper: 100
@@ -31,7 +31,7 @@ class VitTrainConfig:
     rates: tuple[float, float] = (1e-3, 5e-4)  # Adam (paper: 1e-4, then 5e-5)
     decay: bool = True  # a half cosine over the second rate, down to a twentieth; paper: constant
     margin: float = 1.0  # m of eq. 13
-    train_backbone: bool = True  # the paper's stays frozen; ours has nothing to preserve
+    train_backbone: bool = True  # frozen in the paper, whose backbone is pretrained
     warmup_steps: int = 480  # of the contrastive loss, before the triplets
     temperature: float = 0.07  # of the contrastive loss
     hard_negatives: bool = True  # eq. 15; off: negatives at random
@@ -43,7 +43,7 @@ class VitTrainConfig:
     photometric: bool = True  # random looks of the novel view
     novel_view: bool = True  # rigid motion by depth; off: photometric shifts only
     depth_relief: float = 0.35  # of the synthetic depth
-    depth_inverse: bool = False  # what the DPT head gives, see ``DptDepth``
+    depth_inverse: bool = False  # meaning of the DPT head's output, see ``DptDepth``
     validation_pairs: int = 24  # synthetic pairs of the held-out stills
     validate_every: int = 160  # steps
     checkpoint_every: int = 80  # steps

@@ -166,7 +166,7 @@ def _source_positions(row_of_pixel: ArrayI64, xy_t: ArrayF32) -> ArrayF32:
         position = position + np.einsum("hwij,hwj->hwi", inverse, missed)
         position = np.clip(position, start - 2, start + 2).astype(np.float32)
     away = np.linalg.norm(_sampled(xy_t, position) - target, axis=2)
-    exact = np.isfinite(away) & (away < 0.25)  # not over an edge of the depth
+    exact = np.isfinite(away) & (away < 0.25)  # excludes depth discontinuities
     result = np.where(exact[:, :, None], position, start)
     result[~covered] = np.nan
     return np.asarray(result, np.float32)

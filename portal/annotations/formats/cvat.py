@@ -39,7 +39,7 @@ from portal.annotations.qupath import (
     one_line,
 )
 
-_MARKS = ("points", "polyline")  # they have no key frames: each is a region of its own
+_MARKS = ("points", "polyline")  # without key frames: each is a separate region
 _SHAPES = ("box", "polygon", "ellipse", "mask", "polyline", "points", "cuboid", "skeleton")
 _STEPS = 64  # vertices of an ellipse: its area is right to .2 %
 _MAX_ATTRIBUTES = 50  # of one region: a person wrote them, not a program

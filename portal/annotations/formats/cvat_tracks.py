@@ -18,7 +18,7 @@ from portal.annotations.models import Roi
 from portal.annotations.qupath import Feature, Problem
 
 Read = Callable[[Any], Feature | Problem]
-_MAX_NOTES = 5  # of key frames left out; the first ones say enough
+_MAX_NOTES = 5  # of key frames left out
 
 
 class _Key(TypedDict):

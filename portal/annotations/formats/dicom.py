@@ -18,7 +18,7 @@ from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label
 from portal.core.errors import InvalidInputError
 
-_IDS = uuid.UUID("0d4f1c4e-7a5b-5f0e-9a55-9f0d1c6f8f10")  # of what a slide has no DICOM id for
+_IDS = uuid.UUID("0d4f1c4e-7a5b-5f0e-9a55-9f0d1c6f8f10")  # namespace of generated UIDs
 _GRAPHICS = {"point": "POINT", "line": "POLYLINE"}
 _CHUNK = 2**20  # sent at once: few calls, little memory
 
@@ -105,7 +105,7 @@ def _source(plane: Plane) -> Any:
     image.Modality = "SM"
     image.TotalPixelMatrixColumns, image.TotalPixelMatrixRows = plane.width_px, plane.height_px
     for name in ("PatientID", "PatientName", "PatientBirthDate", "PatientSex", "AccessionNumber"):
-        setattr(image, name, "")  # who it is stays in the portal
+        setattr(image, name, "")  # the patient's identity is not exported
     image.StudyID = image.StudyDate = image.StudyTime = image.ReferringPhysicianName = ""
     image.ContainerIdentifier = ""
     image.SpecimenDescriptionSequence = []

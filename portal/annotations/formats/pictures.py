@@ -23,7 +23,7 @@ MAX_SIDE_PX = 4096
 """Largest side of a picture (35 cm at 300 dpi); it is drawn in memory, within the request."""
 _MARGIN = 0.12  # around a region, of its longer side
 _MIN_WINDOW_PX = 32.0  # of the window on the canvas: a dot is shown with its surroundings
-_SMOOTH = 2  # drawn so much larger, then reduced: no jagged line
+_SMOOTH = 2  # supersampling, against jagged lines
 _INK, _PLATE, _UNLABELLED = "#ffffff", "#14181f", "#ffd400"
 
 Window = tuple[float, float, float, float]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-HEAD_BYTES = 64 * 2**10  # comments and a document type may stand before the root element
+HEAD_BYTES = 64 * 2**10  # comments and a document type may precede the root element
 _FIRST_KEY = re.compile(rb'\{\s*"([^"\\]{0,64})"\s*:')
 _ROOT = re.compile(  # possessive: no document makes it backtrack
     rb"(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>|\s)*+<([A-Za-z_][\w.-]*)", re.DOTALL

@@ -34,12 +34,10 @@ from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, 
 from portal.core.events import events_emit
 from portal.labs.models import User
 
-MAX_STEPS = 10_000  # some seconds: far from the 15 s after which readers stop looking
+MAX_STEPS = 10_000  # takes seconds, well below the 15 s of ``OVERLAP_S`` in review.selectors.live
 CHUNK = 500  # rows of one statement
-BULK_FROM = 25  # more outlines than this are embedded as one piece of work, fewer each at once
-MAX_GROUPED_UPDATES = (
-    10  # kinds of change with a statement each; beyond, every row brings its values
-)
+BULK_FROM = 25  # changes of more outlines are embedded by one job, of fewer by a job each
+MAX_GROUPED_UPDATES = 10  # distinct changes with one statement each; more are written row by row
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ def rois_change(*, canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> None
     shapes = _shapes(canvas, steps)
     try:
         _carry_out(canvas, user, steps, shapes)
-    except IntegrityError:  # the same request, sent twice at once: what it draws is there now
+    except IntegrityError:  # a concurrent request has created the same rows
         _carry_out(canvas, user, steps, shapes)
 
 

@@ -62,7 +62,7 @@ class Classes:
             for lab_label in every
             if lab_label.merged_into
         }
-        self._known = {  # a class that was merged is known by the label it went into
+        self._known = {  # a merged class maps to the label it was merged into
             name: target for name, target in merged.items() if target.retired_at is None
         } | {name_key(label.name): label for label in labels}
         self.all = tuple(self._decided(key, classes[key], chosen) for key in classes)

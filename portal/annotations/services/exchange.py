@@ -52,7 +52,7 @@ from portal.archive.models import Canvas
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
 
-LIVES_EVERY_S = 10.0  # a sign of life while nothing is written; see ``imports.SILENT``
+LIVES_EVERY_S = 10.0  # heartbeat while nothing is written; see ``imports.SILENT``
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def roi_import(
         row.delete()
         return replace(report, import_id=None)
     if choices.strict and report.count("refused"):
-        import_undo_unasked(row)  # somebody else was faster in the meantime
+        import_undo_unasked(row)  # refused because of a concurrent change
         raise _refusal(report)
     return report
 
@@ -358,7 +358,7 @@ def _renew(run: ImportRun, plan: Plan, roi: Roi) -> str:
         roi_restore(roi=roi, user=run.user, roi_import=run.row)
         status = "restored"
     if plan.feature.id is None:
-        return status  # recognised by its content: what was edited here since then stays
+        return status  # matched by content, so later edits are kept
     saved = roi_update(
         roi=roi,
         user=run.user,
@@ -381,7 +381,7 @@ def _changes(plan: Plan) -> RoiChanges:
         changes["description"] = plan.feature.description
     if plan.feature.properties is not None:
         changes["properties"] = plan.feature.properties
-    if plan.track:  # most formats have none: what they leave out stays
+    if plan.track:  # formats without tracks must not remove one
         changes["track"] = list(plan.track)
     if plan.feature.is_locked:  # a file never unlocks
         changes["is_locked"] = True

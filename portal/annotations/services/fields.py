@@ -125,7 +125,7 @@ def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[RoiColumns, tuple[str
     is_new = bool(REVIEWED & fields.keys())
     state = changes.get("review_state", ReviewState.DRAFT if is_new else roi.review_state)
     if state != roi.review_state or (is_new and "review_state" in changes):
-        fields["review_state"] = _review_state(state)  # of something new, it is a step of its own
+        fields["review_state"] = _review_state(state)  # reviewing a new state is a separate step
     return fields, notes
 
 

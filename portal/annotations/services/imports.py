@@ -33,7 +33,7 @@ from portal.labs.models import User
 logger = logging.getLogger(__name__)
 
 UNDO_KIND = "rois_import_undo"
-CHUNK = 100  # as an import: others save in between
+CHUNK = 100  # as for an import, so that others can save in between
 AT_ONCE = 1_000
 """ROIs taken back within a request, or a pass of the chore: a second. More are a job's work. As
 many events besides."""
@@ -89,7 +89,8 @@ def roi_import_undo(*, roi_import: RoiImport, user: User) -> ImportUndone:
     if roi_import.stage == ImportStage.UNDOING and _is_open(roi_import):
         raise ConflictError("This import is already being undone.", code="import-undoing")
     rows = RoiImport.objects.filter(pk=roi_import.pk)
-    rows.update(stage=ImportStage.UNDOING)  # first: its own job, tried again, writes no more
+    # First, so that a retry of the import's job writes nothing more.
+    rows.update(stage=ImportStage.UNDOING)
     undone, _ = _undo(roi_import, user, UndoWork())
     rows.update(undone_at=timezone.now(), stage=ImportStage.IMPORTED)
     return undone
@@ -170,7 +171,7 @@ def imports_lost_undo() -> int:
     for row in silent.select_related("canvas", "author"):
         rows = silent.filter(pk=row.pk)
         if not rows.update(undone_at=Now()):
-            continue  # it was slow, and has finished by now
+            continue  # it has finished in the meantime
         try:
             count += import_undo_unasked(row, max_rois=AT_ONCE)
         except PortalError:
@@ -188,7 +189,7 @@ def import_undo_unasked(roi_import: RoiImport, *, max_rois: int | None = None) -
         max_rois: Maximum number of ROIs. Returns whether none is left.
     """
     rows = RoiImport.objects.filter(pk=roi_import.pk)
-    rows.update(undone_at=Now())  # first: a process that was only paused writes no further part
+    rows.update(undone_at=Now())  # first, so that a paused process writes nothing more
     _, is_all = _undo(roi_import, roi_import.author, UndoWork(max_rois=max_rois))
     if is_all:
         rows.update(stage=ImportStage.IMPORTED)
@@ -269,7 +270,7 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
         try:
             fields = changed_fields(roi, before.get(roi.pk, {}))[0]
         except PortalError:
-            count["skipped"] += 1  # it cannot be as it was
+            count["skipped"] += 1  # the earlier state is no longer valid
             continue
         count["removed" if deletion else "reverted"] += 1
         if fields or deletion:

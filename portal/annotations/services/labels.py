@@ -21,7 +21,7 @@ from portal.core.text import name_clean, name_key
 from portal.labs.models import Lab, User
 
 DEFAULT_SET = "Default"
-# They stand apart for every kind of colour vision, and out on a dark page (annotations.colors).
+# Distinct for every kind of colour vision, and visible on a dark page (annotations.colors).
 STARTER_LABELS = (
     ("Tumor", "#d40000"),
     ("Normal", "#84b997"),

@@ -54,7 +54,7 @@ CHUNK_VERTICES = 200_000
 """Maximum number of vertices in a part: two of the largest outlines of an ROI, some 30 MB as
 lists."""
 COUNTED = 20  # features may have megabytes each; the count is still reported within seconds
-MAX_OUTLINES, OUTLINES_PX = 1_000, 500  # of a preview, on a drawing so many pixels wide
+MAX_OUTLINES, OUTLINES_PX = 1_000, 500  # outlines of a preview, and the width of its drawing
 FILES_SHOWN, MAX_SENTENCES = 5, 20  # of an archive, in the result of an import
 MIXED = "mixed"  # the format of an archive of documents of several formats
 MAX_FEATURES = 1_000_000  # their ids are kept to find doubles: some 150 MB

@@ -63,7 +63,8 @@ class Purger:
             payloads = defaultdict(list)
             for pk, lab_id, case_id in rows.values_list("pk", "lab_id", "canvas__case_id"):
                 payloads[lab_id].append({self.key: str(pk), "case_id": str(case_id)})
-            for lab_id, of_lab in payloads.items():  # before the rows go, for what hangs on them
+            # Before the rows are deleted, for receivers that need them.
+            for lab_id, of_lab in payloads.items():
                 events_emit(self.event, lab_id=lab_id, payloads=of_lab)
             purged_ids = [payload[self.key] for of_lab in payloads.values() for payload in of_lab]
             self.model.all_objects.filter(pk__in=purged_ids).delete()

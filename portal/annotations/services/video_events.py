@@ -185,7 +185,7 @@ def video_events_import_undo(
         try:
             fields = changed_event_fields(event, before)
         except PortalError:
-            count["skipped"] += 1  # it cannot be as it was
+            count["skipped"] += 1  # the earlier state is no longer valid
             continue
         action = RoiAction.UPDATE
         if revisions[0].action != RoiAction.UPDATE:

@@ -95,7 +95,7 @@ class ItemViewSet(
     if_match: ClassVar = {"PATCH": True, "DELETE": False}
     only: tuple[FileKind, ...] = ()
     takes_no_key = "The same bytes sent again are recognised by their hash."
-    receives_files = True  # who sends is known before the body is read
+    receives_files = True  # authenticates before the body is read
     parser_classes = (MultiPartParser,)
     lookup_value_regex = UUID_REGEX
 

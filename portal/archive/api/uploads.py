@@ -55,7 +55,7 @@ from portal.labs.selectors import lab_named
 VERSION = "1.0.0"
 EXTENSIONS = "creation,expiration,checksum,termination,concatenation"
 PIECE_TYPE = "application/offset+octet-stream"
-READ_BYTES = 2**18  # larger blocks are memory fresh from the system each time, and zeroed
+READ_BYTES = 2**18  # larger blocks are newly mapped and zeroed each time
 
 
 class ProtocolError(PortalError):
@@ -161,7 +161,7 @@ class UploadViewSet(ApiViewSet[Any]):
 
     area = TokenArea.CASES
     takes_no_key = "A transfer that is not continued costs nothing and expires."
-    receives_files = True  # a piece is read as a stream, once it is known who sends it
+    receives_files = True  # authenticates before the body is read as a stream
     serializer_class = UploadSerializer
     parser_classes = (PieceParser,)
     queryset = Upload.objects.none()

@@ -53,7 +53,7 @@ def assets_placing(lab_id: uuid.UUID, received: Mapping[str, Path | None]) -> It
             if path is not None:
                 store.send(path, asset_name(lab_id, sha256))
         with transaction.atomic():
-            # The lab's lock as well: two files at once must not both fit into its last room.
+            # The lab's lock as well, so that two uploads cannot both use the last of its quota.
             names = [_lock_name(lab_id, sha256) for sha256 in received]
             transaction_lock(f"lab {lab_id}", *names)
             yield

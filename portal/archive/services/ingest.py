@@ -193,7 +193,7 @@ def _locked(item: Slide | Video) -> models.QuerySet[Any]:
 def _item_ready(item: CaseItem, canvas: Canvas, *, warnings: tuple[str, ...]) -> None:
     item.canvas = canvas
     item.state, item.error_code, item.error_message = ItemState.READY, "", ""
-    item.warnings = list(dict.fromkeys((*item.warnings, *warnings)))  # a second run says the same
+    item.warnings = list(dict.fromkeys((*item.warnings, *warnings)))  # a second run adds the same
     item.save()
     case_modality_follow(case_id=canvas.case_id)
     name = item._meta.model_name

@@ -40,7 +40,7 @@ def quota_used_bytes(lab_id: uuid.UUID) -> int:
     is_open = Q(state__in=(UploadState.RECEIVING, UploadState.CHECKING))
     is_refused = Q(state=UploadState.REFUSED, case=None)
     under_way = Upload.objects.filter(is_open | is_refused, lab_id=lab_id, whole=None)
-    # a whole counts for its parts
+    # a joined upload counts instead of its parts
     coming = under_way.aggregate(sum=Sum(F("size_bytes")))
     return int(stored + (coming["sum"] or 0))
 
@@ -49,7 +49,7 @@ def quota_used_bytes(lab_id: uuid.UUID) -> int:
 def quota_taking(lab_id: uuid.UUID) -> Iterator[None]:
     """The transaction in which room is checked and taken: two must not both take the last of it."""
     with transaction.atomic():
-        transaction_lock(f"lab {lab_id}")  # as what places files takes it
+        transaction_lock(f"lab {lab_id}")  # the lock of ``asset_placing``
         yield
 
 

@@ -26,8 +26,8 @@ from portal.labs.models import Lab, Role, User
 from portal.labs.selectors import labs_with_role
 from portal.labs.services.attempts import attempt_forget, lab_name_try
 
-USUAL_SHARE = timedelta(days=30)  # offered first: a second opinion is given within a month
-LONGEST_SHARE = timedelta(days=366)  # a year, then it has to be shared again
+USUAL_SHARE = timedelta(days=30)  # default: a second opinion takes up to a month
+LONGEST_SHARE = timedelta(days=366)  # then it has to be shared again
 
 
 def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseShare:

@@ -123,7 +123,7 @@ def _transfers(before_s: float, older_than: timedelta, dry_run: bool) -> int:
 
 
 def _scratch(before_s: float, dry_run: bool) -> int:
-    parent = Place.JOBS.folder  # which all work in progress shares
+    parent = Place.JOBS.folder  # the folder of all running jobs
     folders = list(parent.iterdir()) if parent.is_dir() else []
     old = [path for path in folders if path.is_dir() and path.stat().st_ctime < before_s]
     for folder in old if not dry_run else ():

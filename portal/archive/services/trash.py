@@ -126,7 +126,7 @@ def trash_purge(*, entry: TrashEntry, user: User | None, erase: bool = False) ->
                 originals += _item_purge(item, erase=erase)
         for case in Case.all_objects.filter(trash_entry=entry):
             originals += _case_purge(case, erase=erase)
-        # By this event an erasure finds what still waits in the orphan folder.
+        # An erasure finds the files in the orphan folder by this event.
         _tell("trash.purged", entry, user, originals=originals)
         entry.delete()
 

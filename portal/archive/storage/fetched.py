@@ -96,7 +96,7 @@ class Fetched:
             path.parent.mkdir(parents=True, exist_ok=True)
             with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
-                if not _is(part, file):  # it was finished, or dropped, while this one waited
+                if not _is(part, file):  # finished or dropped while this process waited
                     continue
                 file.truncate(0)
                 try:

@@ -121,7 +121,7 @@ class Incoming:
         with full_disk_refused():
             self.path = incoming_path(name or str(uuid.uuid4()))
             self._file = self.path.open("wb", buffering=0)
-            fcntl.flock(self._file, fcntl.LOCK_EX)  # says that somebody is at it until it is left
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # held while the file is being written
 
     def write(self, chunk: bytes) -> None:
         """Append; ``TooLargeInputError`` beyond the limit, ``StorageFullError`` without room."""

@@ -21,7 +21,7 @@ from portal.archive.storage.store import DamagedError, StoreAwayError, Stored
 
 logger = logging.getLogger(__name__)
 
-ATTEMPTS = 4  # without a single byte more, before a download fails
+ATTEMPTS = 4  # without progress, before a download fails
 WAIT_S = 0.5  # after the first broken answer; twice as long each time
 READ_BYTES = 2**20  # of an answer at a time
 PARTS_WAIT = timedelta(days=1)  # longer than the largest file takes to be sent
@@ -51,7 +51,7 @@ class S3Settings:
     secret_key: str = ""
     cache_bytes: int = 200 * 2**30
     wait_s: float = 30.0  # for an answer, and between two parts of one
-    attempts: int = 3  # of one call, before the storage counts as away
+    attempts: int = 3  # of one call, before the storage counts as unavailable
 
 
 S3Answer = dict[str, Any]

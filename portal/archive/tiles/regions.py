@@ -29,8 +29,8 @@ from portal.core.errors import InvalidInputError, UnavailableError
 MAX_READ_PIXELS = 2**26
 """Largest number of pixels read from the stored level: a picture of 2,048 px a side from levels
 four times apart."""
-AT_ONCE = 2  # each takes a processor for up to a second; the other threads answer the rest
-PATIENCE_S = 20.0  # of a request for its turn: as long as a viewer waits for a tile
+AT_ONCE = 2  # concurrent regions; each uses a core for up to a second
+PATIENCE_S = 20.0  # how long a request waits for its turn
 _TURNS = threading.BoundedSemaphore(AT_ONCE)
 
 

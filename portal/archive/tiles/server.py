@@ -89,7 +89,7 @@ class TileServer:
         permit = self.permits.known(canvas, request.credential)
         if permit is None:
             permit = self.permits.checked(canvas, request.credential)
-        # another picture than was permitted: the display range may have been set since
+        # The permit is for another picture: the display range may have changed.
         if permit.plane is not None and not _is_of(permit.plane, tail):
             permit = self.permits.renewed(canvas, request.credential)
         if permit.plane is None:

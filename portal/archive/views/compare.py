@@ -17,7 +17,7 @@ from portal.core.http.audit_rules import MINUTE_S, AuditRule, audited
 from portal.labs.requests import user_of
 
 MAX_IMAGES = 4  # 2 x 2: more would be too small to judge tissue in
-CHOICES = 24  # shown at once; words narrow them
+CHOICES = 24  # images offered at once; a text filter narrows them
 
 
 @audited(GET=AuditRule("canvas.opened", "canvas", "canvas_id"))

@@ -91,7 +91,7 @@ def installation_move(*, target: MoveTarget, progress: Progress = no_progress) -
             tables, rows = _rows_move(progress)
         store.delete(Place.MOVE.folder_name)
         (target.folder / Place.MOVE.folder_name).unlink(missing_ok=True)
-        if is_new_database:  # last: with it, an interrupted move knows that only this was left
+        if is_new_database:  # last, so that a resumed move knows that only this step is left
             with connections[TARGET].cursor() as cursor:
                 cursor.execute(f"DROP TABLE {_MARK}")
     return MoveReport(tables, rows, count, size_bytes)

@@ -97,7 +97,7 @@ TEMPLATES = [
 DATABASES = {"default": environment.database(f"sqlite:///{VAR / 'tessera.sqlite3'}")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TESSERA_STORAGE = environment.storage_root(VAR / "storage")
-TESSERA_S3 = environment.object_storage()  # where originals lie, instead of in that folder
+TESSERA_S3 = environment.object_storage()  # object storage for originals, instead of that folder
 
 # --- People ----------------------------------------------------------------------------------
 AUTH_USER_MODEL = "labs.User"
@@ -126,7 +126,7 @@ ACCOUNT_FORMS = {
     "reset_password_from_key": "portal.labs.forms.sign_in.ResetKeyForm",
     "reauthenticate": "portal.labs.forms.sign_in.ConfirmPasswordForm",
 }
-ACCOUNT_RATE_LIMITS = {"login": None}  # portal.labs.services.attempts counts better
+ACCOUNT_RATE_LIMITS = {"login": None}  # counted by portal.labs.services.attempts instead
 TESSERA_TRUSTED_PROXIES = int(environment.number("TESSERA_TRUSTED_PROXIES", default=0, minimum=0))
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]

@@ -203,7 +203,7 @@ def _require_one_of(tags: Set[str], row: BaseModel) -> None:
 
 def _lock_row(row: BaseModel) -> BaseModel:
     """Read the current row and lock it until the transaction ends."""
-    if row._state.adding:  # without a row to lock, lock a name
+    if row._state.adding:  # a row that does not exist yet is locked by a name
         transaction_lock(f"edited {type(row).__name__} {_lab_of(row)}")
     now = present(row, is_locked=True)
     if now is row and not row._state.adding:

@@ -40,7 +40,7 @@ def problem(
         "code": code,
     }
     if ids.request_id():
-        body["request_id"] = ids.request_id()  # what the log knows this answer by
+        body["request_id"] = ids.request_id()  # the id of this answer in the log
     return body | (extra or {})
 
 

@@ -65,7 +65,7 @@ class SchemaCache:
                     self._schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
                 self._documents[form] = SchemaDocument.of(_RENDERED[form](self._schema))
                 if self._documents.keys() == _RENDERED.keys():
-                    self._schema = None  # 20 MB that nothing needs any more
+                    self._schema = None  # frees 20 MB
             return self._documents[form]
 
     def clear(self) -> None:

@@ -95,7 +95,7 @@ def _column(
     if isinstance(field, NameField | NameKeyField):
         return [field.pre_save(row, False) for row in rows]
     values = [getattr(row, field.attname) for row in rows]
-    while field.remote_field:  # a key is stored as what it points to
+    while field.remote_field:  # a foreign key is stored as the type of its target
         field = field.target_field
     types = {*map(type, values)}
     kind = field.get_internal_type()

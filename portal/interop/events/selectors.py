@@ -49,7 +49,7 @@ _WRITERS = """
             AND pid <> pg_backend_pid()
     )
 """
-HOLE_S = 15.0  # a write takes less (as ``portal.review`` counts on too); what is older is no hole
+HOLE_S = 15.0  # longer than a write takes, as in ``portal.review``; older gaps are final
 
 
 @dataclass(frozen=True, slots=True)

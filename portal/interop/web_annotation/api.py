@@ -20,7 +20,7 @@ from portal.interop.web_annotation.selectors import roi_page
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
-MAX_PAGES = 10_000  # ten million ROIs: beyond, a number is a mistake
+MAX_PAGES = 10_000  # ten million ROIs; a larger number is an error
 
 
 class PageQuerySerializer(serializers.Serializer[Any]):

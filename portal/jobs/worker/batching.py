@@ -73,7 +73,7 @@ def _run_batch(
     try:
         results = batching.run(pairs)
     except (JobCancelled, LeaseLost):
-        return  # each job finds out for itself when it runs
+        return  # each job handles this itself when it runs
     except Exception:
         logger.warning("batch of %d jobs %s failed", len(batch), spec.kind, exc_info=True)
         return

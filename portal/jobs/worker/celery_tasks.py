@@ -40,7 +40,7 @@ def run_job(job_id: str) -> None:
         job = Job.objects.filter(pk=job_id).first()
         if was_run and job is not None and job.state == JobState.QUEUED:
             send_next(job.queue)
-    except (OperationalError, InterfaceError, InternalError) as error:  # the last: idle in a claim
+    except (OperationalError, InterfaceError, InternalError) as error:  # Internal: idle in a claim
         logger.warning("job %s: the database does not answer (%s)", job_id, type(error).__name__)
         raise Retry("The database does not answer.") from error
     if job is not None and job.state == JobState.QUEUED:

@@ -44,7 +44,7 @@ INTERNAL_ERROR = (
 )
 
 DISK_FULL = "The portal's disk is full. Try again once the IT people of your lab have made room."
-DISK_FULL_BACKOFF_S = 60.0  # people have to make room
+DISK_FULL_BACKOFF_S = 60.0  # somebody has to free space
 
 
 def worker_name(pid: int | None = None) -> str:

@@ -50,7 +50,7 @@ class LabOidcAdapter(DefaultSocialAccountAdapter):
         if sociallogin.is_existing:
             if sociallogin.user.pk != user.pk:
                 refuse(request, OTHER)
-        elif linked is not None:  # the address went to another person of the directory
+        elif linked is not None:  # the directory gave the address to another person
             refuse(request, OTHER)
         else:
             sociallogin.connect(request, user)

@@ -20,7 +20,7 @@ from portal.core.mail import mail_works
 from portal.labs.views.oidc import oidc_begin, oidc_return
 from portal.labs.views.sign_in import SignInView
 
-_MAIL = {"mail_works": mail_works}  # the pages say so where no link would ever come
+_MAIL = {"mail_works": mail_works}  # the pages say that no link can be sent
 _RESET = views.PasswordResetView.as_view(extra_context=_MAIL)
 _RESET_DONE = views.PasswordResetDoneView.as_view(extra_context=_MAIL)
 _TO_FACTORS = RedirectView.as_view(pattern_name="mfa_index", http_method_names=["get", "head"])

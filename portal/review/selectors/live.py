@@ -15,8 +15,8 @@ from portal.archive.models import Canvas, CanvasKind
 from portal.labs.models import Membership, User
 from portal.review.models import CanvasPresence
 
-AWAY_S = 25.0  # two missed signs of life, and some seconds for a slow network
-OVERLAP_S = 15.0  # longer than a write may take: its time is set before it is committed
+AWAY_S = 25.0  # two missed heartbeats, and some seconds for a slow network
+OVERLAP_S = 15.0  # longer than a write takes: its time is set before the commit
 MAX_CHANGES = 500  # beyond, the page loads its ROIs again
 HUES = 8  # of the avatars: as many as tokens.css has
 

@@ -218,7 +218,7 @@ def report_repeat(*, report: Report, user: User) -> SimilarResult | Job:
         for role in (RegionRole.LIKED, RegionRole.UNLIKED)
     }
     if report.query is not None:
-        # Marks of the report, not the present ones; the row is not saved.
+        # The marks of the report, not the current ones; the row is not saved.
         report.query.liked, report.query.unliked = (
             marks[RegionRole.LIKED],
             marks[RegionRole.UNLIKED],

@@ -58,7 +58,7 @@ class ReviewQueue {
       if (event.key === "Escape") (event.target as HTMLElement).blur();
       return;
     }
-    // A key that is held down judges one region, not one after the other.
+    // Ignores key repeat, so that a held key judges one region only.
     const to = (state: string) => () => {
       if (!event.repeat) this.root.querySelector<HTMLElement>(`[data-review-to=${state}]`)?.click();
     };

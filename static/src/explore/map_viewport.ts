@@ -4,7 +4,7 @@ import { PLANE_SIDE } from "./map_points";
 import type { MapPoint } from "./map_points";
 
 const MARGIN = 0.04; // of the smaller side, around the whole map
-const MAX_ZOOM = 200; // at which a hundred thousand points lie apart
+const MAX_ZOOM = 200; // separates a hundred thousand points
 const HALF = PLANE_SIDE / 2;
 
 export class MapViewport {

@@ -15,10 +15,10 @@ export interface PointTransform {
   readonly top: number;
 }
 
-export const HIDDEN = 0; // no colour has it: colours are opaque
-const SHOWN = 230; // of 255: how opaque a point is
-const DIMMED = 38; // where others are chosen
-const ROUND_FROM = 5; // pixels: smaller ones are squares, as nobody sees the difference
+export const HIDDEN = 0; // not a colour, as colours are opaque
+const SHOWN = 230; // opacity of a point, of 255
+const DIMMED = 38; // opacity while others are chosen
+const ROUND_FROM = 5; // pixels; smaller points are drawn as squares
 
 /** A colour `#rrggbb` as the bytes of a picture have it (red first), opaque; never `HIDDEN`. */
 export function rgbaOf(color: string): number {
@@ -84,7 +84,7 @@ export class PointImage {
       for (let n = 0; n < offsets.length; n++) {
         const pixel = corner + (offsets[n] ?? 0);
         const alpha = alphas[n] ?? 0;
-        // The soft rim of one dot does not wear away another.
+        // The soft rim of a dot must not lighten another dot.
         if (alpha >= (pixels[pixel] ?? 0) >>> 24) pixels[pixel] = (color & 0xffffff) | (alpha << 24);
       }
     }

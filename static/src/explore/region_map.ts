@@ -10,7 +10,7 @@ import type { Colouring, MapPoints } from "./map_points";
 
 const NO_COLOURING: Colouring = { name: "label", values: [], at: [] };
 const ZOOM_STEP = 1.6; // of the buttons
-const REST_MS = 120; // of the pointer on a point before its picture is requested: it crosses many on its way
+const REST_MS = 120; // pause of the pointer before a picture is requested
 
 export async function startRegionMap(root: HTMLElement): Promise<void> {
   const state = required(root, "output");

@@ -6,7 +6,7 @@ import type { Box, Finding } from "./boxes";
 /** Share of the picture that an arrow key moves a box, and with Alt. */
 const STEP = 0.01;
 const FINE_STEP = 0.001;
-const FRAME_DELAY_MS = 200; // a slider that is dragged asks for the frame where it rests
+const FRAME_DELAY_MS = 200; // debounce: a dragged slider requests only the frame it stops at
 
 interface Drag {
   start: [number, number];

@@ -8,7 +8,7 @@ export function rememberedTheme(): Theme {
     const value = localStorage.getItem(KEY);
     return value === "light" || value === "dark" ? value : "auto";
   } catch {
-    return "auto"; // storage may be forbidden; the system's choice is a fine answer
+    return "auto"; // storage may be forbidden: follow the system
   }
 }
 
@@ -25,7 +25,7 @@ export function applyTheme(theme: Theme): void {
   const root = document.documentElement;
   if (theme === "auto") delete root.dataset["theme"];
   else root.dataset["theme"] = theme;
-  root.classList.toggle("dark-mode", shownTheme() === "dark"); // what Swagger UI goes by
+  root.classList.toggle("dark-mode", shownTheme() === "dark"); // the class that Swagger UI reads
 }
 
 /** The theme in effect. */

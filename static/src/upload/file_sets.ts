@@ -24,8 +24,8 @@ const NAMED = /^[ \t]*(INDEXFILE|FILE_\d+|ImageFile(?:\([\d,]+\))?|MapFile|Optim
 const CAN_DO_WITHOUT = ["OptimisationFile", "MacroImage"];
 const GROUP_FILES = ["zarr.json", ".zgroup", ".zattrs", ".zarray"]; // what makes a folder a part of a Zarr hierarchy
 const INDEX_BYTES = 2 ** 22; // no index is longer, and the portal refuses one that is
-const HEAD_BYTES = 1024; // a DICOM object names its class within it
-const MAGIC_AT = 128; // where it says what it is
+const HEAD_BYTES = 1024; // a DICOM object states its SOP class within these bytes
+const MAGIC_AT = 128; // offset of the letters "DICM"
 const NATURAL = new Intl.Collator("en", { numeric: true }); // frame_2 before frame_10
 const DICOM_SLIDE = "1.2.840.10008.5.1.4.1.1.77.1.6";
 

@@ -163,7 +163,7 @@ export async function discardUpload(id: string): Promise<void> {
 export function transferOutcome(status: UploadStatus | Error): "stored" | Refusal | null {
   if (status instanceof Error) {
     const isLasting = status instanceof ApiError && !status.isTemporary;
-    if (!isLasting) return null; // the server does not answer; the file has arrived nevertheless
+    if (!isLasting) return null; // the server does not answer, but has received the file
     const isGone = GONE.includes(status.status);
     return { reason: isGone ? "It was deleted on the portal. Try again to send it again." : status.message, isFinal: false };
   }

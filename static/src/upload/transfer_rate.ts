@@ -5,15 +5,15 @@ const WINDOW_S = 8;
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"];
 
 const FIRST_CHUNK_MIB = 16; // a line of 100 Mbit/s sends it in little more than a second
-const MIN_CHUNK_MIB = 4; // smaller ones would spend more on asking than on sending
-const MAX_CHUNK_MIB = 128; // beyond it asking costs too little to be worth saving
-const GROWS_BELOW_S = 2; // of one piece: if shorter, the cost of asking is felt
-const SHRINKS_ABOVE_S = 10; // if longer, others wait for their turn
+const MIN_CHUNK_MIB = 4; // smaller chunks have more overhead than data
+const MAX_CHUNK_MIB = 128; // larger chunks save no measurable overhead
+const GROWS_BELOW_S = 2; // of one chunk; below, overhead is noticeable
+const SHRINKS_ABOVE_S = 10; // of one chunk; above, other transfers wait
 
 export const FIRST_CHUNK_BYTES = FIRST_CHUNK_MIB * 2 ** 20;
 
 /**
- * The size of a file's next piece, in bytes. Each costs the server a look at who sends it and a sync of its disk, so
+ * The size of a file's next piece, in bytes. Each costs the server an authentication and a sync of its disk, so
  * fast lines send large ones; on slow lines several people's transfers take turns, and small ones do not hold others up.
  */
 export function nextChunkBytes(bytes: number, seconds: number): number {

@@ -8,10 +8,10 @@ import type { SourceFile } from "./file_sets";
 const READ_BYTES = 2 ** 22; // at once: scrolling the page does not stutter
 const LONG = 0xffffffff; // "see the long field"
 const SHORT = 0xffff; // the same of a count
-const VERSION = 45; // the first that knows sizes of 64 bits
-const UTF8 = 0x0800; // names are
+const VERSION = 45; // the first with sizes of 64 bits
+const UTF8 = 0x0800; // file names are encoded so
 const DAY = 0x21; // the first of 1980: the same files give the same bytes
-const PLAIN_FILE = 0o100644 * 2 ** 16; // an ordinary file, as Unix says it
+const PLAIN_FILE = 0o100644 * 2 ** 16; // Unix mode of a regular file
 const POLYNOMIAL = 0xedb88320; // of CRC-32, its bits reversed
 const MADE_BY = 3 * 2 ** 8; // Unix
 

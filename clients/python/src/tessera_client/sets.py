@@ -25,7 +25,7 @@ _NAMED = re.compile(
 """Lines of an index of MRXS or VMS that name other files."""
 _OPTIONAL_KEYS = ("OptimisationFile", "MacroImage")
 _DICOM_SLIDE = b"1.2.840.10008.5.1.4.1.1.77.1.6"  # the class of whole-slide images
-_HEAD_BYTES = 1024  # a DICOM object names its class within it
+_HEAD_BYTES = 1024  # a DICOM object states its SOP class within these bytes
 _GROUP_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 """Files that mark a folder as part of a Zarr hierarchy."""
 _READ_BYTES = 2**20  # at once

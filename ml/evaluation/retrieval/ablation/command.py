@@ -30,7 +30,7 @@ from ml.types import ArrayF64, Progress
 
 DATA_SETS = (
     DataSet("organs", "histology/atlas/index.csv"),
-    # Tiles of 224 px: at 2 um per pixel, of which the files say nothing, one holds several patches.
+    # The files state no scale. At 2 um per pixel, a tile of 224 px holds several patches.
     DataSet("lung", "histology/lc25000-lung", mpp=2.0, test_gallery=True),
 )
 BOOTSTRAP = 2000

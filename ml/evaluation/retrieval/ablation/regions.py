@@ -35,7 +35,7 @@ class DataSet:
 
     name: str
     path: str  # a table of tiles (CSV), or a folder with rois.csv, relative to the data folder
-    mpp: float | None = None  # of a folder's regions, instead of their own
+    mpp: float | None = None  # replaces the scale of a folder's regions
     test_gallery: bool = False  # whether galleries hold regions of the test fold only, as in the
     # paper; if not, they hold the regions of all other patients
 

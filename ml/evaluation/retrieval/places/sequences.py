@@ -19,12 +19,12 @@ class SequenceConfig:
     """Selection of places of a sequence."""
 
     side_share: float = 0.115  # side of a place, as share of a frame's width
-    spacing_share: float = 0.09  # least distance of two places, likewise
+    spacing_share: float = 0.09  # smallest distance of two places, as share of a frame's width
     step: int = 2  # frames between those that are searched
-    min_points: int = 6  # scene points that a place holds where it is first seen
-    min_seen: int = 5  # of them, those that were used within ``seen_within`` frames of another one
-    seen_within: int = 2  # frames
-    scale: tuple[float, float] = (0.4, 2.5)  # of a place in another frame
+    min_points: int = 6  # smallest number of scene points of a place
+    min_seen: int = 5  # smallest number of these in another frame, see ``seen_within``
+    seen_within: int = 2  # frames around another one whose scene points count as its own
+    scale: tuple[float, float] = (0.4, 2.5)  # of a place in another frame, relative to the first
     near_gap: int = 5  # frames
     far_gap: int = 18  # frames
 

@@ -26,13 +26,13 @@ class SetConfig:
     # collages of the patients of a CSV table; a folder of slides
     path: str = ""  # of the folder, or of the table
     where: dict[str, str] = field(default_factory=dict)  # of a table: column to the value wanted
-    patient: str = ""  # of sections: whose they are
+    patient: str = ""  # of sections: their patient
     patients: dict[str, str] = field(default_factory=dict)  # of slides: name of the file to patient
     rearranged: int = 0  # copies of each region of a gallery with the tissue rearranged
     cell_um: float = CELL_UM  # of sections and slides: side of a cell
     stride_um: float = 0.0  # of sections: between the centres of cells; 0 for the side of a cell
     tasks: dict[str, list[str]] = field(default_factory=dict)  # name to NAME=LABEL,LABEL groups
-    choice: bool = True  # whether it has a say in what is chosen
+    choice: bool = True  # whether it counts when the encoder is chosen
     swap: bool = True  # whether its gallery is re-stained
     unrelated: tuple[str, ...] = ()  # sets of other organs, laboratories and patients
 

@@ -20,7 +20,7 @@ class ArrangementConfig:
     atlas: str = ATLAS  # table of tiles, relative to the data folder
     collages: int = 6  # regions of each patient
     collage_seed: int = 0  # of the regions, the same for all runs
-    validation_every: int = 6  # each so many-th patient is kept for choosing the architecture
+    validation_every: int = 6  # one patient in so many is held out to choose the architecture
     hidden_dim: int = 64
     out_dim: int = 64
     steps: int = 600
@@ -28,7 +28,7 @@ class ArrangementConfig:
     batch: int = 32  # regions a step
     cut: tuple[float, float] = (0.1, 0.5)  # share of a region that a view loses on one side
     drop: tuple[float, float] = (0.1, 0.5)  # share of the remaining vertices that it loses
-    grids: tuple[int, ...] = (2, 3, 4)  # cells along a side that a negative's are exchanged of
+    grids: tuple[int, ...] = (2, 3, 4)  # sides of the grids whose cells a negative exchanges
     temperature: float = 0.1  # tau of equation 1
     learning_rate: float = 1e-3  # AdamW
     weight_decay: float = 1e-4  # AdamW

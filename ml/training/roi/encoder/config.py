@@ -38,11 +38,11 @@ class RoiTrainConfig:
     name: str = "roi-default"  # of the encoder
     version: str = "5.1"  # of the encoder
     sources: tuple[str, ...] = (*SLIDES, SECTIONS)  # files or folders, relative to the data folder
-    held_out: tuple[str, ...] = ()  # as ``sources``, but none of those: only looked at
-    atlas: str = ATLAS  # table of tiles: what the metric is learned from; empty for none
-    slides: tuple[tuple[str, str, float], ...] = ()  # and these: file, patient, microns per pixel
+    held_out: tuple[str, ...] = ()  # as ``sources``, disjoint from them; for validation
+    atlas: str = ATLAS  # table of tiles that the metric is learned from; empty for none
+    slides: tuple[tuple[str, str, float], ...] = ()  # further ones: file, patient, um per pixel
     pool_density: float = 1.2  # patches per patch area of a slide
-    looks: int = 3  # sets of features a patch has: the slide as it is, and augmented ones
+    looks: int = 3  # versions of a patch: the original and augmented ones
     stain_strength: float = 0.15  # see augment.random_look
     zoom_strength: float = 0.15  # see augment.random_look
     radius_px: tuple[float, float] = (100.0, 600.0)  # regions, pixels at 10x
@@ -57,7 +57,7 @@ class RoiTrainConfig:
     metric_ridge: float = 1.0  # see metric.learn_metric
     metric_power: float = 0.5  # see metric.learn_metric
     checkpoint_every: int = 100  # steps
-    calibration_regions: int = 1000  # regions that the context part is standardised by
+    calibration_regions: int = 1000  # regions that standardise the context part
     seed: int = 0
     encoder: EncoderConfig = field(default_factory=_encoder)
 

@@ -33,7 +33,7 @@ class PatchTrainConfig:
     slides: tuple[tuple[str, str, float], ...] = SLIDES
     held_out: tuple[tuple[str, str, float], ...] = ()  # as ``slides``: validation
     steps: int = 3600
-    cooldown: int = 600  # last steps, in which the learning rate falls to nothing
+    cooldown: int = 600  # last steps, in which the learning rate falls to 0
     batch: int = 192  # examples a step, two views each
     learning_rate: float = 1.5e-3  # AdamW, constant between warm-up and cooldown
     warmup: int = 100  # steps
@@ -43,7 +43,7 @@ class PatchTrainConfig:
     temperature: float = 0.15  # of SimCLR, and of the contrast of organs
     organ_weight: float = 0.0  # of the contrast of organs, see ssl.SimClr; 0 leaves labels unread
     patient_power: float = 0.5  # a patient is drawn by its number of blocks to this power
-    average: float = 0.998  # of the moving average of the weights, which is what ships
+    average: float = 0.998  # decay of the moving average of the weights, which is saved
     checkpoint_every: int = 100  # steps
     seed: int = 0
     view: ViewConfig = field(default_factory=ViewConfig)

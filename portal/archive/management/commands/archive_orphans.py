@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
 def _apply(action: str, item: OrphanFile) -> int:
     asset = asset_of(item.home)
-    if asset is None:  # it was put there by hand
+    if asset is None:  # added by hand
         return 0
     lab_id, sha256 = asset
     if action == "restore":

@@ -72,7 +72,7 @@ def item_quarantine(*, item: Slide | Video, code: str, message: str) -> bool:
     uploads.update(
         state=UploadState.QUARANTINED, error_code=code, error_message=message, name=item.name
     )
-    # Its jobs are those of the transfer now: who may see that reads there why it was held back.
+    # Its jobs now belong to the upload, so that those who may see it can read why it was held.
     Job.objects.filter(target_type=item._meta.model_name, target_id=item.pk).update(
         target_type="upload", target_id=first.pk
     )

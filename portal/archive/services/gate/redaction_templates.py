@@ -74,7 +74,7 @@ def redaction_template_apply(*, template: RedactionTemplate, user: User) -> list
             received.append(
                 quarantine_redact(upload=upload, user=user, boxes=boxes, template=template)
             )
-        except ConflictError:  # somebody has decided about it in the meantime
+        except ConflictError:  # decided by somebody else in the meantime
             continue
     if not received:
         raise ConflictError("No held file of this scope waits for it.", code="nothing-held")

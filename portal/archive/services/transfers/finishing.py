@@ -26,7 +26,7 @@ from portal.core.disk import full_disk_refused
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.jobs.models import WORKER_LOST, Job
 
-MAX_LOST_JOBS = 3  # jobs, each of which is tried three times: beyond that it is no accident
+MAX_LOST_JOBS = 3  # jobs, each with three attempts; more losses are no coincidence
 Progress = Callable[[int, int, str], None]
 
 

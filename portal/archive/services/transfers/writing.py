@@ -116,7 +116,7 @@ def transfer_write(
     except StorageFullError:
         raise
     except BaseException:
-        # A piece that broke off is good as far as it came, unless its hash was to be checked.
+        # An interrupted piece counts as far as it was received, unless it has a hash to check.
         _certain(file, upload, begin if checksum else end)
         raise
     if checksum and hashed:

@@ -27,7 +27,7 @@ from ml.types import JsonObject
 from portal.core.errors import InvalidInputError
 from portal.interop.rocrate.formats.writer import CHUNK_BYTES, METADATA, VERSION
 
-MAX_CRATE_BYTES = 2**44  # 16 TiB: beyond any case; what really comes is checked piece by piece
+MAX_CRATE_BYTES = 2**44  # 16 TiB, beyond any case; the received bytes are checked separately
 GROWTH = 200  # rows shrink well: those of frames to a fiftieth; the first 64 MiB are free
 METADATA_BYTES = 2**24  # of 20,000 files with 800 bytes each
 LINE_BYTES = 2**25  # an outline of 100,000 vertices takes 4 MiB, a track twice as much

@@ -12,7 +12,7 @@ from typing import IO
 from ml.types import JsonObject
 
 METADATA = "ro-crate-metadata.json"
-VERSION = "tessera-case-1"  # of the names of files and columns; raise it where they change
+VERSION = "tessera-case-1"  # of the names of files and columns; raise it when they change
 CHUNK_BYTES = 2**20  # read, hashed and written at a time
 _PROFILE = "https://w3id.org/ro/crate/1.1"
 _CONTEXT = [f"{_PROFILE}/context", {"sha256": "https://schema.org/sha256"}]

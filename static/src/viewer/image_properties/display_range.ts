@@ -16,7 +16,7 @@ export function connectDisplayRange(root: HTMLElement, canvas: CanvasData): void
   const low = required<HTMLInputElement>(dialog, "[data-range-low]");
   const high = required<HTMLInputElement>(dialog, "[data-range-high]");
   const problem = required(dialog, "[data-range-problem]");
-  const tag = dialog.dataset.tag ?? ""; // of what the page shows: a range set since is not overwritten
+  const tag = dialog.dataset.tag ?? ""; // ETag of the page's state, so that a newer range is not overwritten
   const complain = (text: string): void => {
     problem.textContent = text;
     problem.hidden = false;

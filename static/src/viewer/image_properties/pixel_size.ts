@@ -19,7 +19,7 @@ export function connectPixelSize(root: HTMLElement, canvas: CanvasData, rulerPx:
   const problem = required(dialog, "[data-pixel-problem]");
   const url = `${API_ROOT}/canvases/${canvas.id}/`;
   let line: number | null = null;
-  const tag = dialog.dataset.tag ?? ""; // of what the page shows: a size set since is not overwritten
+  const tag = dialog.dataset.tag ?? ""; // ETag of the page's state, so that a newer size is not overwritten
   const open = (): void => {
     line = rulerPx();
     input.value = canvas.mpp_x === null ? "" : String(canvas.mpp_x);

@@ -12,7 +12,7 @@ export function connectStain(root: HTMLElement): void {
   const input = required<HTMLInputElement>(dialog, "[data-stain]");
   const problem = required(dialog, "[data-stain-problem]");
   const url = `${API_ROOT}/slides/${dialog.dataset.slide ?? ""}/`;
-  let tag = dialog.dataset.tag ?? ""; // of what the page shows: a stain set since is not overwritten
+  let tag = dialog.dataset.tag ?? ""; // ETag of the page's state, so that a newer stain is not overwritten
   let saved = input.value;
   const save = async (): Promise<void> => {
     try {

@@ -44,7 +44,7 @@ export class DraftStorage {
     private readonly canvas: string,
   ) {
     const isReleased = new Promise<void>((resolve) => (this.release = resolve));
-    // held until the image is left or the tab is gone, however it goes; unknown on pages without TLS
+    // held until the image or the tab is closed; not available without TLS
     void locks()?.request(LOCK + this.tab, () => isReleased);
   }
 

@@ -82,7 +82,7 @@ export class MapView {
     this.keepCentre();
     this.fitUntilMoved();
     target.addEventListener("pointerdown", () => target.toggleAttribute("data-pointed", true));
-    target.addEventListener("mousedown", (event) => event.button === 1 && event.preventDefault()); // no scrolling by itself
+    target.addEventListener("mousedown", (event) => event.button === 1 && event.preventDefault()); // prevents autoscroll
     target.addEventListener("blur", () => target.toggleAttribute("data-pointed", false));
   }
 

@@ -14,7 +14,7 @@ export function filmstrip(host: HTMLElement, player: VideoPlayer): void {
     drawFilmstrip(film, host, count);
     new ResizeObserver(() => drawFilmstrip(film, host, count)).observe(required(host, "[role=slider]"));
   });
-  film.src = url; // none is shown where it cannot be made
+  film.src = url; // stays empty if it cannot be made
 }
 
 /** Draw as many evenly spaced thumbnails as fit the track. */

@@ -45,7 +45,7 @@ export class Playback {
   repeat(): boolean {
     if (!this.loop) return false;
     this.goTo(this.loop[0]);
-    void this.media.play().catch(() => undefined); // a stop came first
+    void this.media.play().catch(() => undefined); // paused before playback started
     return true;
   }
 

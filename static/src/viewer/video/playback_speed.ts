@@ -10,7 +10,7 @@ export function connectSpeed(menu: HTMLSelectElement, player: VideoPlayer, leavi
   menu.value = "1";
   menu.addEventListener("change", () => player.setSpeed(Number(menu.value)));
   player.on("speed", (speed) => (menu.value = String(speed)));
-  // before the table of keys: at rest J, K and L are what they are on every canvas
+  // before the general key bindings, which use J, K and L while the video is paused
   addEventListener("keydown", (event) => handleSpeedKey(event, player), { capture: true, ...(leaving && { signal: leaving }) });
 }
 

@@ -179,7 +179,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   }
 
   private prefetch(index: number, step: number): void {
-    const stride = Math.abs(step) > JUMP ? 1 : step; // a longer one is no stepping: its neighbours come next
+    const stride = Math.abs(step) > JUMP ? 1 : step; // a longer step is a jump: its neighbours are needed next
     const next = prefetchOrder(index, stride, this.frames.length, this.images.capacity);
     this.images.prefetch(next.map((at) => this.frames.at(at).pts));
   }

@@ -114,7 +114,7 @@ class FindSimilar implements FindSimilarActions {
     const view = mapView.place();
     const anchorId = this.similar.anchor?.id;
     jumps.record(() => this.similar.anchor?.id === anchorId && this.similar.back());
-    if (layer.selectedId) layer.select(null); // its panel would speak of another place
+    if (layer.selectedId) layer.select(null); // its panel would show another place
     const extent = extentFromBounds(place.bounds);
     const { resolution, rotation } = view;
     const [width = 0, height = 0] = mapView.map.getSize() ?? [];

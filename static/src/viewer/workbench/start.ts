@@ -60,7 +60,7 @@ export async function start(parts: Parts, images: ImageKeys): Promise<void> {
   const loadSoon = debounced(() => loadWindow(parts), WINDOW_PAUSE_MS);
   mapView.map.on("moveend", loadSoon);
   const mosaics = loadMosaics(parts, link, deepLink);
-  await parts.drafts.replay(); // before the ROIs are read: what waits here is what the user wants
+  await parts.drafts.replay(); // before the ROIs are read, so that unsaved changes are applied to them
   await parts.events?.drafts.replay();
   await store.load();
   leaving.throwIfAborted();

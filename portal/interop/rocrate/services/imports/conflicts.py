@@ -58,7 +58,7 @@ def require_same(rows: CaseRows) -> None:
 
 
 def _stored_columns(model: type[models.Model]) -> Iterator[str]:
-    people = {"created_by_id", "author_id"}  # who may have left since
+    people = {"created_by_id", "author_id"}  # these people may have left the lab
     return (name for name in columns_of(model) if name not in {"updated_at", *people})
 
 

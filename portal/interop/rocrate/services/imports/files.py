@@ -37,7 +37,7 @@ _NAMES = (*_PICTURES, ".tif", ".json")
 _BUSY = "another process is importing this case; try again when it is done"
 
 
-_MIN_CPU_S = 600  # of a look at a crate: records shrink to a hundredth, and lines are parsed
+_MIN_CPU_S = 600  # for inspecting a crate: unpacking and parsing of its records
 _S_PER_MIB = 0.05  # of processor time: 20 MB/s, a tenth of what a slow core hashes
 
 
@@ -89,8 +89,8 @@ def staging_held(folder: Path) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            if _is_at(folder, held):  # not what the next import made after this one dropped it
-                with suppress(OSError):  # what was taken out stays for the next attempt
+            if _is_at(folder, held):  # a later import may have created the folder again
+                with suppress(OSError):  # unpacked files stay for the next attempt
                     folder.rmdir()
     finally:
         os.close(held)
@@ -162,9 +162,9 @@ def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
             rows.crate.passed(f"originals/{asset.sha256}")
             kind = content_kind_of(ours)
         row = ours or Asset.objects.filter(lab=rows.lab, sha256=asset.sha256).first()
-        if row is not None:  # without its bytes, perhaps
+        if row is not None:  # its file may be missing
             rows.assets[asset.pk] = row.pk
-        elif Asset.objects.filter(pk=asset.pk).exists():  # as another lab's: cases share files
+        elif Asset.objects.filter(pk=asset.pk).exists():  # of another lab: cases share files
             rows.assets[asset.pk] = uuid.uuid4()
         asset.media_type = MEDIA_TYPES[kind]
         for item in rows.items.values():

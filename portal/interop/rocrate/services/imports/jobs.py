@@ -38,7 +38,7 @@ def case_import_request(*, user: User, upload_id: uuid.UUID) -> Job:
     require_import(user, upload_get(user=user, upload_id=upload_id).lab_id)
     with transaction.atomic():
         upload = Upload.objects.select_for_update().filter(pk=upload_id).first()
-        if upload is None:  # deleted between the two looks
+        if upload is None:  # deleted in the meantime
             raise NotFoundError("No such upload.")
         if not crate_check(upload=upload):
             job = import_job(upload)
@@ -60,7 +60,7 @@ def case_import_work(*, user: User, upload: Upload, context: JobContext) -> JobR
     Raises:
         PortalError: as ``case_import``. OSError: another process is importing it.
     """
-    crate_check(upload=upload)  # a job that is tried again finds it refused
+    crate_check(upload=upload)  # a retry finds the upload refused
     path = storage.incoming_path(str(upload.pk))
     if not path.exists():
         raise ConflictError(f"{upload.filename} is no longer kept. Send it again.", code="gone")

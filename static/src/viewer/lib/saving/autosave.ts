@@ -221,7 +221,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       for (const state of states) {
-        state.inFlight = isRetryable(error); // under way until it is answered: nobody knows what was done
+        state.inFlight = isRetryable(error); // counts as in flight until it is answered, as it may have been applied
         if (isRetryable(error)) state.problem = { kind: "retry", message: errorText(error, this.kind.noun) };
         else this.schedule(state, 0);
         this.emit("troubled", state);
@@ -312,7 +312,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
     }
     this.isOffline = false;
     for (const state of this.open) {
-      const isPending = !state.timer && !state.inFlight && !state.problem; // its turn came while others were sent
+      const isPending = !state.timer && !state.inFlight && !state.problem; // it became due while others were sent
       if (isPending) this.schedule(state, 0);
     }
     this.publishReport();

@@ -160,7 +160,7 @@ export class Conflicts {
             const who = `Changed by ${last.author ?? "somebody who left"}, ${dateText(last.created_at)}.`;
       required(this.dialog, "[data-conflict-who]").textContent = who;
     } catch {
-      // the author is a courtesy: the user can decide without it
+      // the author is optional: the user can decide without it
     }
   }
 

@@ -77,7 +77,7 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
       const step = { state, before: onlyDeleted<F>(false), after: onlyDeleted<F>(true), seen: state.remoteVersions };
       this.record(`Discard ${this.kind.noun}`, step);
     }
-    if (mayBeThere || server) void this.store.fetchOne(state.id); // the server may have more than we know
+    if (mayBeThere || server) void this.store.fetchOne(state.id); // the server may have a newer state
   }
 
   protected stepOf(state: T, after: Partial<VersionOf<F>>): HistoryStep<F, T> {

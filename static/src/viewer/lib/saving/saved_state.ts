@@ -79,7 +79,7 @@ export abstract class SavedState<F extends object, S extends SavedObject & F> {
       this.take(field, patch[field]);
       if (!this.server || this.differsFromServer(field)) this.dirty.add(field);
       else if (!this.inFlight && !this.attempt) this.dirty.delete(field);
-      else this.dirty.add(field); // what was sent may be there already
+      else this.dirty.add(field); // the sent value may be stored already
     }
     if (this.problem?.kind !== "conflict") this.problem = null;
   }

@@ -55,7 +55,7 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
   async next(anchor: Anchor, { includeDistant = false } = {}): Promise<boolean> {
     if (this.asking) return false;
     if (anchor.id !== this.anchor?.id) this.begin(anchor);
-    if (this.shown < this.seen.length) return this.go(1); // it went back before
+    if (this.shown < this.seen.length) return this.go(1); // forward again after going back
     const asking = new AbortController();
     this.asking = asking;
     this.wait({ isQueued: false, done: 0, total: 0 });

@@ -107,7 +107,7 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
     this.setAside.delete(outline.id);
     this.onProgress();
     this.drawn(outline);
-    this.isResuming = true; // taking up the pen here is no wish for another outline
+    this.isResuming = true; // activating the tool here must not start another outline
     this.pen.resume(outline);
     this.isResuming = false;
   }

@@ -130,7 +130,7 @@ export class ImportDialog {
     const row = await importGet(id).catch(() => null);
     if (row && isUnderWay(row)) return this.work(stageText(row), () => this.follow(row));
     localStorage.removeItem(this.key);
-    if (row && isUndoable(row)) this.keepLast(row); // it ended while nobody looked
+    if (row && isUndoable(row)) this.keepLast(row); // it ended while the page was closed
     return this.findLast();
   }
 
@@ -214,7 +214,7 @@ export class ImportDialog {
     try {
       await importStop(job.id);
     } catch {
-      // it has ended since: show its end
+      // it has ended in the meantime: show its result
     }
   }
 

@@ -36,7 +36,7 @@ export class NextLabel {
   use(id: string | null): void {
     this.chosen = id;
     this.choice.value = id ?? "";
-    this.labels.setHidden(id, false); // what is drawn is seen
+    this.labels.setHidden(id, false); // new regions must be visible
     this.showColor();
   }
 

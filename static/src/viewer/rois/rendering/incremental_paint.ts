@@ -61,7 +61,7 @@ export class IncrementalPaint {
       this.renderer.drawFeature(feature, style);
     }
     this.next += FEATURES_PER_FRAME;
-    this.context.getImageData(0, 0, 1, 1); // what was recorded is painted now
+    this.context.getImageData(0, 0, 1, 1); // forces the recorded commands to be executed
     if (this.next >= this.marks.length) this.done();
     else this.frame = requestAnimationFrame(this.step);
   };

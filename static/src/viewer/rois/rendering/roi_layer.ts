@@ -114,7 +114,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
   set isModifying(now: boolean) {
     if (now === this.modifying) return;
     this.modifying = now;
-    this.picture.changed(); // what is dragged is not where it was
+    this.picture.changed(); // hides the originals of dragged copies
   }
 
   private copyOf(id: string): RoiFeature | null {
@@ -184,7 +184,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     });
     if (fresh.length) this.copies.addFeatures(fresh);
     const isAbove = ids.size > 0 || this.selectedIds.size === 0;
-    if (!wasAbove || !isAbove) this.picture.changed(); // thousands are selected, or no longer
+    if (!wasAbove || !isAbove) this.picture.changed(); // selections of thousands are drawn in the picture
     else this.copies.changed();
   }
 

@@ -29,7 +29,7 @@ function withAlpha(color: string, alpha: number): number[] {
 }
 
 /**
- * A light edge within a dark one under the outline: a colour reads on white glass, on dark tissue, and
+ * A light edge within a dark one under the outline: a colour is visible on white glass, on dark tissue, and
  * on tissue of that very colour.
  */
 const CASING = [

@@ -81,7 +81,7 @@ const STEPS: readonly Position[] = [[1, 0], [0, 1], [-1, 0], [0, -1]];
 export function ringsOf(mask: Mask, width: number): Position[][] {
   const height = mask.length / width;
   const isIn = (x: number, y: number): boolean => x >= 0 && y >= 0 && x < width && y < height && mask[y * width + x] === 1;
-  const isTraced = new Uint8Array(mask.length); // whose upper edge lies on a ring already
+  const isTraced = new Uint8Array(mask.length); // pixels whose upper edge is on a traced ring
   const rings: Position[][] = [];
   for (let y = 0; y < height; y += 1) {
     for (let x = 0; x < width; x += 1) {

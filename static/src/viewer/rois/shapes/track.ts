@@ -32,7 +32,7 @@ export function outlineOn(roi: Tracked, index: number): ShapedOutline | null {
   const from = { geometry: last.geometry, shape: last.shape };
   if (last.index === index) return from;
   if (!next) return null;
-  if (!next.geometry) return from; // it does not move until it ends
+  if (!next.geometry) return from; // constant up to its end
   return interpolatedOutline(from, { geometry: next.geometry, shape: next.shape }, (index - last.index) / (next.index - last.index));
 }
 
@@ -97,7 +97,7 @@ function cut(roi: Tracked, frame: FrameRef, isGone: (index: number) => boolean):
   const track = roi.track.filter((key) => !isGone(key.index));
   const isKey = roi.frame.index === frame.index || track.some((key) => key.index === frame.index);
   const keys = isKey ? track : withKeyFrame({ ...roi, track }, frame, outline);
-  // its own frame stays known, as one where it is not
+  // the frame stays a key frame at which the region is absent
   return isGone(roi.frame.index) ? sorted([...without(keys, roi.frame.index), outside(roi.frame)]) : keys;
 }
 

@@ -147,6 +147,6 @@ export class LiveUpdates extends Emitter<LiveEvents> {
     this.lastPresence = "";
     this.lastPresenceAt = 0;
     const options = { method: "DELETE", body: { tab: this.tab }, isUnattended: true, keepalive: true };
-    call(this.url, options).catch(() => undefined); // it ends by itself as well
+    call(this.url, options).catch(() => undefined); // presence also expires on the server
   }
 }

@@ -135,7 +135,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
   static fromStored(stored: StoredEdit): RoiState {
     const state = new RoiState(stored.id, stored.frame, stored);
     const { deleted, attempt, refused } = stored;
-    // what an older page kept says nothing of these
+    // drafts of an older page lack these fields
     const server = stored.server && Object.assign({ description: "", properties: {} }, stored.server);
     Object.assign(state, { deleted, server, attempt });
     for (const field of stored.dirty) state.dirty.add(field);

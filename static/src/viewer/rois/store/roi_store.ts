@@ -94,7 +94,7 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
       const roi = await roiGet(id);
       if (roi.canvas === this.canvas.id) this.merge([roi]);
     } catch {
-      // the caller says that it is not there
+      // the caller reports that it is missing
     }
   }
 

@@ -25,7 +25,7 @@ export function clipboard(
   showNotice: (text: string) => void,
   leaving: AbortSignal,
 ): void {
-  let inPlace = false; // a paste event does not tell of Shift
+  let inPlace = false; // a paste event has no shiftKey
   addEventListener("keydown", (event) => (inPlace = event.shiftKey), { capture: true, signal: leaving });
   document.addEventListener("copy", (event) => {
     const states = layer.selection;

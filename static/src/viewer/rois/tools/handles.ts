@@ -47,7 +47,7 @@ export class Handles {
     const bounds = boundsOf(states.map((state) => state.geometry));
     const resolution = this.map.getView().getResolution() ?? 1;
     const [x] = centreOf(bounds);
-    this.add([x, bounds[1] - LIFT_SCREEN_PX * resolution], "turn", "Turn (Shift: by 15°)", () => this.signedAreaDoubled(states, bounds));
+    this.add([x, bounds[1] - LIFT_SCREEN_PX * resolution], "turn", "Turn (Shift: by 15°)", () => this.rotation(states, bounds));
     const [only] = states;
     if (states.length !== 1 || only?.shape !== "ellipse") return;
     for (const side of SIDES) this.add(placeOf(side, bounds), side, "Ellipse", () => this.resizing(only, side, bounds));
@@ -84,7 +84,7 @@ export class Handles {
     }
   }
 
-  private signedAreaDoubled(states: RoiState[], bounds: Bounds): Drag {
+  private rotation(states: RoiState[], bounds: Bounds): Drag {
     const centre = centreOf(bounds);
     const angle = ([x, y]: Position): number => (Math.atan2(y - centre[1], x - centre[0]) * 180) / Math.PI;
     let degrees = 0;
