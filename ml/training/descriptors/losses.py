@@ -41,7 +41,7 @@ def adaptive_triplet(
         Scalar: the sum over the triplets.
     Raises:
         ShapeError: the three differ in shape.
-    Source: adaptive-triplet-endoscopic-matching, equations 1 and 2; the hinge and the least margin
+    Source: adaptive-triplet-endoscopic-matching, equations 1 and 2; hinge and minimum margin
         are ours.
     """
     near, far = _squared(anchor, positive, negative)

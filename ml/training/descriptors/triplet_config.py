@@ -31,7 +31,7 @@ class TripletConfig:
     adam: bool = True  # False: gradient descent with ``momentum``, as in section 3.2
     momentum: float = 0.9  # section 3.2
     hinge: bool = True  # see losses.adaptive_triplet; the paper prints none
-    least_margin: float = 1.0  # see there; a quarter of the largest squared distance
-    settled: float = 1.0  # share of easy triplets from which on there is no least margin
+    min_margin: float = 1.0  # see there; a quarter of the largest squared distance
+    settled: float = 1.0  # share of easy triplets from which on there is no minimum margin
     checkpoint_every: int = 2  # epochs
     seed: int = 0

@@ -102,9 +102,9 @@ class TripletLearner:
         )
 
     def _min_margin(self, history: History) -> float:
-        """Least margin; zero once the share of easy triplets has settled."""
+        """Smallest margin; zero once the share of easy triplets has settled."""
         easy = max(history.get(_MINED_EASY, []), default=0.0)
-        return self.config.least_margin if easy < self.config.settled else 0.0
+        return self.config.min_margin if easy < self.config.settled else 0.0
 
     def _epoch(
         self, epoch: int, triplets: TripletSet, min_margin: float

@@ -113,8 +113,8 @@ def test_training_lowers_the_loss(stills, tmp_path):
 
 def test_the_margin_switches_to_the_papers_after_the_easy_share_converges(stills):
     learner = TripletLearner(dataclasses.replace(TINY, settled=0.5), stills[0], ())
-    assert learner._min_margin({}) == TINY.least_margin
-    assert learner._min_margin({"mined_easy": [0.2, 0.49]}) == TINY.least_margin
+    assert learner._min_margin({}) == TINY.min_margin
+    assert learner._min_margin({"mined_easy": [0.2, 0.49]}) == TINY.min_margin
     assert learner._min_margin({"mined_easy": [0.2, 0.5, 0.3]}) == 0
 
 
