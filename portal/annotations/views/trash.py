@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
@@ -11,135 +13,140 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from portal.annotations.models import Roi, VideoEvent
 from portal.annotations.rules import require_annotate
 from portal.annotations.selectors import trash as selectors
-from portal.annotations.services import rois, video_events
+from portal.annotations.services.rois import roi_restore
 from portal.annotations.services.trash import ROI_PURGER, VIDEO_EVENT_PURGER
+from portal.annotations.services.video_events import video_event_restore
 from portal.archive.views.trash import PER_PAGE, do_and_report, trash_context
 from portal.core.http.audit_rules import AuditRule, audited, rejections
-from portal.labs.models import Lab
+from portal.labs.models import Lab, User
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
 
-ROIS_PAGE = "annotations:trash"
-VIDEO_EVENTS_PAGE = "annotations:trash_events"
+
+@dataclass(frozen=True, slots=True)
+class DeletedKind:
+    """Kind of rows with a page of the trash.
+
+    Attributes:
+        name: In the audit log and in the names of addresses.
+        title, noun: For people.
+        slug: Last part of the page's address.
+        page: Name of the page's address.
+        detail: Head of the column that only this kind has.
+    """
+
+    name: str
+    title: str
+    noun: str
+    slug: str
+    page: str
+    detail: str
+    rows: Callable[..., QuerySet[Any]]
+    get: Callable[[User, uuid.UUID], Any]
+    restore: Callable[[Any, User], object]
+    purge: Callable[[Any, User], object]
+
+    @property
+    def parameter(self) -> str:
+        """Name of the id in an address."""
+        return f"{self.name}_id"
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        """Addresses of the page and of its buttons."""
+        one = f"trash/{self.slug}/<uuid:{self.parameter}>"
+        restore = _change(self, "saved", self.restore, result="is back.")
+        purge = _change(self, "purged", self.purge, result="is gone.")
+        return [
+            path(f"trash/{self.slug}/", _page(self), name=self.page),
+            path(f"{one}/restore/", restore, name=f"{self.name}_restore"),
+            path(f"{one}/purge/", purge, name=f"{self.name}_purge"),
+        ]
 
 
-@audited(GET=AuditRule("trash.viewed"))
-@never_cache
-@login_required
-@require_GET
-def trash(request: HttpRequest) -> HttpResponse:
-    """ROIs of a lab that were deleted one by one."""
-    return _page(request, selectors.rois_in_trash, "annotations/trash.html")
-
-
-@audited(GET=AuditRule("trash.viewed"))
-@never_cache
-@login_required
-@require_GET
-def trash_events(request: HttpRequest) -> HttpResponse:
-    """Events of videos of a lab that were deleted one by one."""
-    return _page(request, selectors.video_events_in_trash, "annotations/trash_events.html")
+KINDS = (
+    DeletedKind(
+        name="roi",
+        title="Regions",
+        noun="region",
+        slug="regions",
+        page="trash",
+        detail="Label",
+        rows=selectors.rois_in_trash,
+        get=selectors.roi_in_trash,
+        restore=lambda roi, user: roi_restore(roi=roi, user=user),
+        purge=lambda roi, user: ROI_PURGER.purge(roi, user=user),
+    ),
+    DeletedKind(
+        name="video_event",
+        title="Video events",
+        noun="event",
+        slug="events",
+        page="trash_events",
+        detail="Frames",
+        rows=selectors.video_events_in_trash,
+        get=selectors.video_event_in_trash,
+        restore=lambda event, user: video_event_restore(event=event, user=user),
+        purge=lambda event, user: VIDEO_EVENT_PURGER.purge(event, user=user),
+    ),
+)
 
 
 def trash_tabs(request: HttpRequest, lab: Lab) -> str:
     """Links to the pages of ROIs and events from the pages of the trash, with their numbers."""
     user = user_of(request)
-    pages = [
-        ("Regions", ROIS_PAGE, selectors.rois_in_trash(user, lab=lab).count()),
-        ("Video events", VIDEO_EVENTS_PAGE, selectors.video_events_in_trash(user, lab=lab).count()),
-    ]
     tabs = [
         {
-            "name": name,
-            "url": reverse(page),
-            "count": count,
-            "is_current": request.path == reverse(page),
+            "name": kind.title,
+            "url": (url := reverse(f"annotations:{kind.page}")),
+            "count": kind.rows(user, lab=lab).count(),
+            "is_current": request.path == url,
         }
-        for name, page, count in pages
+        for kind in KINDS
     ]
     return render_to_string("annotations/_trash_tabs.html", {"lab": lab, "tabs": tabs}, request)
 
 
-@audited(POST=rejections("roi.saved", "roi", "roi_id"))
-@login_required
-@require_POST
-def roi_restore(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
-    """Restore an ROI and stay on the page."""
-    user = user_of(request)
-    roi = selectors.roi_in_trash(user, roi_id)
-    return _restored(request, roi, lambda: rois.roi_restore(roi=roi, user=user))
+def _page(kind: DeletedKind) -> Callable[..., HttpResponse]:
+    @audited(GET=AuditRule("trash.viewed"))
+    @never_cache
+    @login_required
+    @require_GET
+    def page(request: HttpRequest) -> HttpResponse:
+        """Rows of a lab that were deleted one by one."""
+        user = user_of(request)
+        lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
+        require_annotate(user, lab.pk)
+        rows = Paginator(kind.rows(user, lab=lab), PER_PAGE).get_page(request.GET.get("page"))
+        context = {
+            "page_obj": rows,
+            "rows": rows.object_list,
+            "shows_annotations": True,
+            "kind": kind,
+        }
+        return render(request, "annotations/trash.html", context | trash_context(request, lab))
+
+    return page
 
 
-@audited(POST=rejections("roi.purged", "roi", "roi_id"))
-@login_required
-@require_POST
-def roi_purge(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
-    """Delete an ROI for good."""
-    user = user_of(request)
-    roi = selectors.roi_in_trash(user, roi_id)
-    return _purged(request, roi, lambda: ROI_PURGER.purge(roi, user=user))
+def _change(
+    kind: DeletedKind, event: str, act: Callable[[Any, User], object], *, result: str
+) -> Callable[..., HttpResponse]:
+    @audited(POST=rejections(f"{kind.name}.{event}", kind.name, kind.parameter))
+    @login_required
+    @require_POST
+    def change(request: HttpRequest, **ids: uuid.UUID) -> HttpResponse:
+        """Restore a row or delete it for good, and stay on the page."""
+        user = user_of(request)
+        row = kind.get(user, ids[kind.parameter])
+        name = row.name or f"The {kind.noun}"
+        do_and_report(request, lambda: act(row, user), message=f"{name} {result}")
+        return redirect(f"{reverse(f'annotations:{kind.page}')}?lab={row.lab.slug}")
 
-
-@audited(POST=rejections("video_event.saved", "video_event", "event_id"))
-@login_required
-@require_POST
-def video_event_restore(request: HttpRequest, event_id: uuid.UUID) -> HttpResponse:
-    """Restore an event of a video and stay on the page."""
-    user = user_of(request)
-    event = selectors.video_event_in_trash(user, event_id)
-    return _restored(
-        request, event, lambda: video_events.video_event_restore(event=event, user=user)
-    )
-
-
-@audited(POST=rejections("video_event.purged", "video_event", "event_id"))
-@login_required
-@require_POST
-def video_event_purge(request: HttpRequest, event_id: uuid.UUID) -> HttpResponse:
-    """Delete an event of a video for good."""
-    user = user_of(request)
-    event = selectors.video_event_in_trash(user, event_id)
-    return _purged(request, event, lambda: VIDEO_EVENT_PURGER.purge(event, user=user))
-
-
-def _page(
-    request: HttpRequest,
-    rows_in_trash: Callable[..., QuerySet[Roi] | QuerySet[VideoEvent]],
-    template: str,
-) -> HttpResponse:
-    user = user_of(request)
-    lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
-    require_annotate(user, lab.pk)
-    page = Paginator(rows_in_trash(user, lab=lab), PER_PAGE).get_page(request.GET.get("page"))
-    context = {"page_obj": page, "rows": page.object_list, "shows_annotations": True}
-    return render(request, template, context | trash_context(request, lab))
-
-
-def _restored(
-    request: HttpRequest, row: Roi | VideoEvent, restore: Callable[[], object]
-) -> HttpResponse:
-    do_and_report(request, restore, message=f"{_words(row)} on {row.canvas.name} is back.")
-    return _to_trash(row)
-
-
-def _purged(
-    request: HttpRequest, row: Roi | VideoEvent, purge: Callable[[], object]
-) -> HttpResponse:
-    do_and_report(request, purge, message=f"{_words(row)} is gone.")
-    return _to_trash(row)
-
-
-def _words(row: Roi | VideoEvent) -> str:
-    return row.name or "The region"
-
-
-def _to_trash(row: Roi | VideoEvent) -> HttpResponse:
-    page = ROIS_PAGE if isinstance(row, Roi) else VIDEO_EVENTS_PAGE
-    return redirect(f"{reverse(page)}?lab={row.lab.slug}")
+    return change

@@ -183,7 +183,7 @@ class Migration(migrations.Migration):
                 ('vendor', models.CharField(blank=True, max_length=60)),
                 ('objective_power', models.FloatField(blank=True, null=True)),
                 ('stain', models.CharField(blank=True, max_length=80)),
-                ('is_stain_by_hand', models.BooleanField(default=False, help_text='Somebody of the lab said it, or that it is not known')),
+                ('is_stain_by_hand', models.BooleanField(default=False, help_text='Set by a person, also as unknown; not read from the file')),
                 ('properties', models.JSONField(default=dict, help_text='Allow-listed vendor metadata only')),
                 ('asset', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='slides', to='archive.asset')),
                 ('trash_entry', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='archive.trashentry')),

@@ -318,7 +318,7 @@ class Slide(CaseItem):
     objective_power = models.FloatField(null=True, blank=True)
     stain = NameField(max_length=80, blank=True)
     is_stain_by_hand = models.BooleanField(
-        default=False, help_text="Somebody of the lab said it, or that it is not known"
+        default=False, help_text="Set by a person, also as unknown; not read from the file"
     )
     properties = models.JSONField(default=dict, help_text="Allow-listed vendor metadata only")
 

@@ -101,8 +101,8 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("api:video-event-detail", "pk"): "video_events",
     ("api:video-event-restore", "pk"): "video_events",
     ("api:video-event-purge", "event_id"): "deleted_video_events",
-    ("annotations:video_event_restore", "event_id"): "deleted_video_events",
-    ("annotations:video_event_purge", "event_id"): "deleted_video_events",
+    ("annotations:video_event_restore", "video_event_id"): "deleted_video_events",
+    ("annotations:video_event_purge", "video_event_id"): "deleted_video_events",
     ("api:video-event-revisions", "pk"): "video_events",
     ("api:label-merge", "pk"): "spare_labels",  # nothing has it: one entry, not one a region
     ("api:label-merge-undo", "id"): "label-merges",
