@@ -28,6 +28,7 @@ from ml.types import Progress, no_progress
 from portal.archive.storage.files import file_sha256, relative, s3_settings, store_at, the_store
 from portal.archive.storage.s3_store import S3Settings
 from portal.archive.storage.store import Store, Stored
+from portal.core.database.locks import session_lock
 from portal.core.database.rows import rows_insert
 from portal.core.errors import ConflictError
 from portal.core.storage_layout import Place, root
@@ -78,6 +79,7 @@ def installation_move(*, target: MoveTarget, progress: Progress = no_progress) -
     if target.bucket is None and root().resolve() in target.folder.resolve().parents:
         raise ConflictError("TESSERA_STORAGE of the target lies within that of the source.")
     with _connected(target.database), _source_snapshot():
+        session_lock("move", using=TARGET)  # a killed move may still be writing
         source = _name_of_source()
         is_new_database = not _is_same_database()
         is_copied = is_new_database and _mark_database(source)

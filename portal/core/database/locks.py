@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from django.db import connection
+from django.db import connection, connections
 
 
 def transaction_lock(*names: str, idle_timeout_s: float | None = None) -> None:
@@ -40,6 +40,16 @@ def transaction_lock_at_once(name: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_key(name)])
         return bool(cursor.fetchone()[0])
+
+
+def session_lock(name: str, *, using: str) -> None:
+    """Acquire a named lock of PostgreSQL until the connection closes; SQLite needs none.
+
+    The session of a killed client lives until its last statement ends. This waits for it.
+    """
+    if connections[using].vendor == "postgresql":
+        with connections[using].cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [_key(name)])
 
 
 def _is_shared() -> bool:

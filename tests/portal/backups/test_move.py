@@ -18,6 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from portal.core.database.locks import _key
 from tests import services
 from tests.databases import migrated
 
@@ -237,6 +238,26 @@ def test_a_killed_move_continues_and_loses_nothing(
     assert not (tmp_path / "new" / "cache").exists()
     again = source.python("manage.py", "move", str(settings))
     assert again.returncode != 0 and "not empty" in again.stderr
+
+
+@pytest.mark.endurance
+def test_a_move_waits_for_the_session_of_a_killed_one(
+    source: Installation, server: str, tmp_path: Path
+) -> None:
+    target = Installation(tmp_path / "new", server)
+    command = [sys.executable, "manage.py", "move", str(target.file(tmp_path / "new.env"))]
+    with psycopg.connect(server, autocommit=True) as database:
+        database.execute("SELECT pg_advisory_lock(%s)", [_key("move")])
+        running = subprocess.Popen(
+            command, cwd=ROOT, env=source.environment, stderr=subprocess.PIPE, text=True
+        )
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        while database.execute(waiting).fetchone() == (0,):
+            assert running.poll() is None, running.communicate()[1]
+            time.sleep(0.1)
+        tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        assert database.execute(tables).fetchone() == (0,)
+    assert running.wait(300) == 0, running.communicate()[1]
 
 
 @pytest.mark.endurance
