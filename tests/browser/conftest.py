@@ -47,6 +47,18 @@ class OneAtATime:
                 getattr(answer, "close", lambda: None)()
 
 
+EXPECTED_MS = 30_000
+"""Time in which what a page should show must appear; Playwright's 5 s fail on a busy machine."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_expectations() -> None:
+    """Let every ``expect`` wait as long as other calls of Playwright do."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=EXPECTED_MS)
+
+
 @pytest.fixture(scope="session")
 def live_server() -> Iterator[Any]:
     """pytest-django's, with requests one at a time."""

@@ -9,7 +9,6 @@ import pytest
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 SQUARE = [(700, 500), (1100, 500), (1100, 900), (700, 900)]
-SOON_MS = 6_000  # two questions of a page; without them it would never come
 
 
 def test_edits_and_reviews_appear_on_another_open_page(
@@ -22,11 +21,11 @@ def test_edits_and_reviews_appear_on_another_open_page(
     first_viewer.wait_saved()
     second_viewer.wait_count(1)
     second_viewer.page.locator("[data-roi-list] [role=option]").first.click()
-    first_viewer.page.locator("[data-collaborators] .avatar").wait_for(timeout=SOON_MS)
-    first_viewer.page.locator("[data-roi-others]").wait_for(timeout=2 * SOON_MS)
+    first_viewer.page.locator("[data-collaborators] .avatar").wait_for()
+    first_viewer.page.locator("[data-roi-others]").wait_for()
     first_viewer.page.click("[data-roi-review] [data-review-to=submitted]")
     review = first_viewer.page.get_by_role("group", name="Review")
-    review.get_by_text("Submitted", exact=True).wait_for(timeout=SOON_MS)
+    review.get_by_text("Submitted", exact=True).wait_for()
     second_viewer.page.goto(f"{second_viewer.base}/review/")
     second_viewer.page.locator("[data-review-row][aria-current]").wait_for()
     second_viewer.key("k")  # without a reason
@@ -34,9 +33,9 @@ def test_edits_and_reviews_appear_on_another_open_page(
     second_viewer.key("Escape")
     second_viewer.key("k")
     second_viewer.page.locator("[data-review-row].is-done").wait_for()
-    review.get_by_text("Rejected", exact=True).wait_for(timeout=SOON_MS)
+    review.get_by_text("Rejected", exact=True).wait_for()
     first_viewer.tab("Comments")
-    first_viewer.page.get_by_text("Too wide at the left.").wait_for(timeout=SOON_MS)
+    first_viewer.page.get_by_text("Too wide at the left.").wait_for()
     (roi,) = first_viewer.stored()
     assert (roi.version, roi.review_state) == (3, "rejected")
     assert first_viewer.problems == second_viewer.problems == []

@@ -55,7 +55,7 @@ def _still(seed: int) -> bytes:
 
 def _wait_open(viewer: Any, canvas: Any) -> None:
     """Until the image is open, with everything in place."""
-    expect(viewer.page.locator("[data-viewer] h1")).to_have_text(canvas.name, timeout=15_000)
+    expect(viewer.page.locator("[data-viewer] h1")).to_have_text(canvas.name)
     viewer.page.wait_for_selector("[data-viewer][data-ready]", timeout=30_000)
     viewer.canvas = canvas
 
@@ -156,10 +156,10 @@ def test_other_users_see_who_has_the_image_open(
     expect(avatars).to_have_count(0)
     first_viewer.key("PageDown")
     _wait_open(first_viewer, second)
-    expect(avatars).to_have_count(1, timeout=12_000)
+    expect(avatars).to_have_count(1)
     first_viewer.key("PageUp")
     _wait_open(first_viewer, first)
-    expect(avatars).to_have_count(0, timeout=12_000)
+    expect(avatars).to_have_count(0)
 
 
 def test_the_tray_remembers_whether_it_is_open(

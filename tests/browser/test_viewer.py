@@ -86,7 +86,7 @@ def test_a_deep_link_restores_view_and_roi(open_viewer: Any, slide: Any, annotat
     assert (link["rot"], link["roi"]) == ("30.00", str(roi.pk))
     assert viewer.page.locator(f"[data-roi='{roi.pk}'][aria-selected=true]").count() == 1
     viewer.key("0")
-    expect(viewer.page).not_to_have_url(re.compile(r"[?&]rot="), timeout=10_000)
+    expect(viewer.page).not_to_have_url(re.compile(r"[?&]rot="))
 
 
 def test_a_link_to_an_roi_zooms_to_it(open_viewer: Any, slide: Any, annotator: Any) -> None:

@@ -131,7 +131,7 @@ class ViewerPage:
 
     def wait_text(self, selector: str, text: str | re.Pattern[str]) -> None:
         """Until an element says this. (No ``wait_for_function``: the pages forbid eval.)"""
-        expect(self.page.locator(selector)).to_have_text(text, timeout=10_000)
+        expect(self.page.locator(selector)).to_have_text(text)
 
     def colours(self, points: Iterable[Point]) -> list[tuple[int, ...]]:
         """The colours on screen at points of the canvas."""

@@ -105,7 +105,7 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     expect(page.get_by_role("heading", name="Preparing this region")).to_be_visible()
     run_queued()
     hits = page.locator("[data-hits] > li")
-    expect(hits).to_have_count(2, timeout=30_000)  # one a case
+    expect(hits).to_have_count(2)  # one a case
     first = hits.first.locator(".card__link")
     expect(first).to_have_id(f"hit-{same.pk}")
     expect(first).to_contain_text(NAMES["D2"])
@@ -138,7 +138,7 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     viewer.key("w")
     expect(page.get_by_role("heading", name="Comparing both regions")).to_be_visible()
     run_queued()
-    expect(page.locator(".explanation__pair")).not_to_have_count(0, timeout=30_000)
+    expect(page.locator(".explanation__pair")).not_to_have_count(0)
     painted(page)
     page.go_back()
     expect(first).to_be_focused()

@@ -64,7 +64,7 @@ def propose_and_accept(viewer: Any, at: tuple[float, float]) -> Any:
     bar = viewer.page.locator("[data-suggestion]")
     viewer.key("Shift+H")
     viewer.page.mouse.click(*viewer.places([at])[0])
-    expect(bar).to_have_attribute("data-state", "shown", timeout=20_000)
+    expect(bar).to_have_attribute("data-state", "shown")
     assert viewer.stored() == []  # dashed, and nobody's yet
     shown = int(bar.locator("input").input_value())
     viewer.key("Enter")

@@ -14,7 +14,6 @@ from tests.browser.conftest import FRAME_BITS, run_job, wait_for_jobs
 from tests.browser.viewer_page import ViewerPage
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-SOON_MS = 6_000  # some polls of a page
 
 
 @pytest.fixture
@@ -283,15 +282,15 @@ def test_changes_of_others_appear_in_the_open_viewer(
     rows(other).click()
     other.page.get_by_label("Name of the event").fill("Fold")
     other.key("Enter")
-    expect(rows(video)).to_have_text(re.compile("Fold"), timeout=SOON_MS)
+    expect(rows(video)).to_have_text(re.compile("Fold"))
     go_to_frame(other, 12)
     other.key("Shift+V")
     other.wait_saved()
-    expect(rows(video)).to_have_count(2, timeout=SOON_MS)
+    expect(rows(video)).to_have_count(2)
     expect(marks(video)).to_have_count(2)
     other.page.get_by_role("button", name="Delete the event").click()
     other.wait_saved()
-    expect(rows(video)).to_have_count(1, timeout=SOON_MS)
+    expect(rows(video)).to_have_count(1)
     assert other.problems == []
 
 
