@@ -1,4 +1,4 @@
-"""Two minutes of chaos: nothing acknowledged is lost, nothing is doubled, nothing is stuck.
+"""A minute of chaos: nothing acknowledged is lost, nothing is doubled, nothing is stuck.
 
 ``TESSERA_CHAOS_SEED`` makes it another order of mischief.
 """
@@ -42,14 +42,14 @@ def open_folder() -> Iterator[Path]:
 def test_no_record_is_lost_doubled_or_stuck_after_chaos(open_folder: Path) -> None:
     seed = int(os.environ.get("TESSERA_CHAOS_SEED", "3"))
     try:
-        report = chaos(open_folder, minutes=2, seed=seed)
+        report = chaos(open_folder, minutes=1, seed=seed)
     except FileNotFoundError as error:
         services.missing(error)
         raise
     text = json.dumps(report, indent=2)
     assert report["breaches"] == [], text
-    assert len(report["did"]) >= 8, text
-    min_counts = {"uploads": 5, "rois": 3, "shares": 1}
+    assert len(report["did"]) >= 4, text
+    min_counts = {"uploads": 2, "rois": 1, "shares": 1}
     assert all(report["acknowledged"][name] >= count for name, count in min_counts.items()), text
 
 

@@ -278,7 +278,13 @@ def test_a_video_uploaded_as_a_slide_is_detected(
 
 @pytest.mark.parametrize(
     "name",
-    ["cmu-1-small-region.svs", "tcga-cr-7395.svs", "her2st-c2.tif", "fluorescence-dapi.ndpi"],
+    [
+        "cmu-1-small-region.svs",
+        *(
+            pytest.param(name, marks=pytest.mark.endurance)
+            for name in ("tcga-cr-7395.svs", "her2st-c2.tif", "fluorescence-dapi.ndpi")
+        ),
+    ],
 )
 def test_real_slides_are_ingested_in_the_child(
     tessera_data: Path, tmp_path: Path, name: str
