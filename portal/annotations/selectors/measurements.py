@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from django.template.defaultfilters import floatformat
+
 from portal.annotations.fixed_sizes import FixedSize, GridSum, fixed_size, grid_sums
 from portal.annotations.formats.types import NO_LABEL
 from portal.annotations.measures import (
@@ -24,6 +26,7 @@ from portal.labs.models import User
 MAX_ROWS = 2_000  # on a page; the file has all
 _SHOWN = ("area", "perimeter", "feret", "circularity", "solidity")
 _OF_MARKS = {RoiKind.LINE.value: "length", RoiKind.POINT.value: "points"}
+_FORMATS = {"circularity": "2", "solidity": "2", "points": "0g"}  # lengths have one decimal
 _SCALED = {
     **{"area": "area_um2", "perimeter": "perimeter_um"},
     **{"feret": "feret_um", "length": "length_um"},
@@ -76,6 +79,15 @@ class Measurements:
     def area_format(self) -> str:
         """Decimals of areas, for ``floatformat``."""
         return "3g" if self.area_unit == "mm²" else "0g"
+
+    @property
+    def cells(self) -> list[tuple[Measured, list[str]]]:
+        """Rows with the texts of their values; each column has one number of decimals."""
+        formats = [self.area_format, *(_FORMATS.get(one.key, "1g") for one in self.columns[1:])]
+        return [
+            (row, [floatformat(*cell) for cell in zip(row.values, formats, strict=True)])
+            for row in self.rows
+        ]
 
     @property
     def has_fixed_sizes(self) -> bool:
