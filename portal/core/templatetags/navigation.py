@@ -6,7 +6,7 @@ from django import template
 
 register = template.Library()
 
-_LAB_PAGES = ("/lab/", "/trash/")
+_LAB_PAGES = ("/lab/", "/trash/", "/quarantine/")
 _SECTIONS = {
     "archive": "cases",
     "annotations": "cases",

@@ -21,7 +21,7 @@ from portal.jobs.worker.runner import job_run
 from tests import world
 from tests.browser.conftest import DATABASE
 from tests.ml.imaging.multi_file import write_mrxs
-from tests.ml.imaging.phi_detection.support import named, tissue
+from tests.ml.imaging.phi_detection.support import named, tissue, write_frames
 
 pytestmark = pytest.mark.browser
 
@@ -101,6 +101,30 @@ def test_a_manager_redacts_a_picture_by_keys_and_by_mouse(
         job_run(Job.objects.get(target_id=slide.pk, state="queued").pk)
         slide.refresh_from_db()
         assert (slide.state, slide.asset.removed) == ("ready", ["2 places in the picture"])
+
+
+def test_picture_and_frames_of_a_held_video_fit_into_the_window(
+    open_page: Callable[..., Any],
+    storage: Path,
+    manager: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+    tmp_path: Path,
+) -> None:
+    settings.TESSERA_PHI_IN_PIXELS = "hold"
+    world.in_process(monkeypatch)
+    video = write_frames(tmp_path / "scope.mp4", [named(tissue(1280, 720))] * 12)
+    with DATABASE, video.open("rb") as file:
+        case = case_create(lab=manager.memberships.get().lab, user=manager, accession="S-1")
+        received = item_receive(case=case, file=file, filename=video.name, user=manager)
+        assert received.job is not None
+        job_run(received.job.pk)
+    page = open_page("/lab/intake/", user=manager)
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.get_by_role("link", name="Redact").click()
+    expect(page.locator("[data-redaction-stage] img")).not_to_have_js_property("naturalWidth", 0)
+    expect(page.get_by_label("Frame, from the beginning")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="Redact and release")).to_be_in_viewport(ratio=1)
 
 
 def test_a_template_of_one_still_redacts_another(

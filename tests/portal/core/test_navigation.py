@@ -29,6 +29,7 @@ _CURRENT = re.compile(r'class="bar__link"[^>]*aria-current="true">(\w+)')
         ("/lab/labels/", ["Lab"]),
         ("/lab/intake/", ["Lab"]),
         ("/trash/", ["Lab"]),
+        ("/trash/regions/", ["Lab"]),
         ("/jobs/", []),
         ("/account/tokens/", []),
         ("/inbox/", []),

@@ -161,6 +161,7 @@ def test_a_manager_draws_boxes_on_a_page_and_over_rest(
     assert address in text_of(page.get(reverse("archive:intake")))
     with django_assert_max_num_queries(20):
         shown = text_of(page.get(address))
+    assert 'aria-current="true">Lab' in shown
     assert "The original is deleted for good" in shown
     assert "12/03/1961" in shown
     frame = page.get(reverse("api:quarantine-frame", args=[held.pk]))
