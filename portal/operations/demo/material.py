@@ -133,7 +133,7 @@ def _glas(folder: Path) -> Iterator[DemoFile]:
                 diagnosis=grade.capitalize(),
                 tags=("glas",),
                 regions="image",
-                label=grade,
+                label=grade.capitalize(),
             )
 
 

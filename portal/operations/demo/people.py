@@ -18,10 +18,10 @@ PASSWORD = "tessera-demo"  # noqa: S105 - printed by the demo; cast() refuses pr
 LABELS = {
     "DAB rich": "#8a5a2b",
     "DAB poor": "#4a6fa5",
-    "healthy": "#3f8f5f",
-    "adenomatous": "#c9a227",
-    "moderate": "#cf7a30",
-    "poor": "#b23a48",
+    "Healthy": "#3f8f5f",
+    "Adenomatous": "#c9a227",
+    "Moderate": "#cf7a30",
+    "Poor": "#b23a48",
 }
 
 
