@@ -159,7 +159,7 @@ def main(count: int) -> None:
                 time.sleep(0.1)
             else:
                 print(f"drawn ROI: done after {time.monotonic() - started:.1f} s")
-            print(f"embedded meanwhile: {Embedding.objects.count()}", flush=True)
+            print(f"embedded in the meantime: {Embedding.objects.count()}", flush=True)
         finally:
             process.terminate()
             process.wait(20)

@@ -155,7 +155,7 @@ def slide_file(path: Path, size_bytes: int) -> None:
     for _ in range(TILES):
         pixels = rng.integers(0, 255, (TILE_PX, TILE_PX, 3), np.uint8)
         tiles.append(cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, 80])[1].tobytes())
-    across = max(int((size_bytes / np.mean([len(one) for one in tiles]) * 0.75) ** 0.5), 2)
+    across = max(int((size_bytes / np.mean([len(tile) for tile in tiles]) * 0.75) ** 0.5), 2)
     with tifffile.TiffWriter(path, bigtiff=True) as tiff:
         is_first = True
         while across >= 1:
@@ -218,7 +218,9 @@ def upload_measured(
     what = "processor time of the web processes for each GiB"
     section.rows.append(Row(what, spent / gib, "s"))
     for role in ("web", "worker"):
-        held = [sum(mib for (_, its), mib in one.own_mib.items() if its == role) for one in usage]
+        held = [
+            sum(mib for (_, its), mib in record.own_mib.items() if its == role) for record in usage
+        ]
         early = max(held[: len(held) // 4 + 1])
         what = f"own memory of the {role} processes, most ({early:.0f} MiB in the first quarter)"
         section.rows.append(Row(what, max(held), "MiB", budget="flat"))
@@ -270,17 +272,18 @@ def rois_measured(portal: BenchPortal, sender: Sender) -> Section:
     canvas = portal.canvas
     section = Section(
         ROIS,
-        f"{COUNT:,} squares by `/rois/bulk/`, {MAX_STEPS:,} in a call, beside {SINGLY} singly; "
-        "then all of them as one GeoJSON file for QuPath, beside Python reading and writing its "
-        "text again. The portal as `make serve` starts it, on SQLite; the worker embeds meanwhile.",
+        f"{COUNT:,} squares by `/rois/bulk/`, {MAX_STEPS:,} in a call, compared with {SINGLY} "
+        "singly; then all of them as one GeoJSON file for QuPath, compared with Python reading and "
+        "writing its text again. The portal as `make serve` starts it, on SQLite; the worker "
+        "embeds at the same time.",
     )
     squares = document(COUNT, width_px=canvas.width_px, height_px=canvas.height_px)
-    shapes = [one["geometry"] for one in squares]
+    shapes = [square["geometry"] for square in squares]
     began = time.perf_counter()
     for geometry in shapes[:SINGLY]:
         sender.ask("POST", "/api/v1/rois/", {"canvas": str(canvas.pk), "geometry": geometry})
     singly = SINGLY / (time.perf_counter() - began)
-    changes = [{"do": "create", "id": str(uuid.uuid4()), "geometry": one} for one in shapes]
+    changes = [{"do": "create", "id": str(uuid.uuid4()), "geometry": shape} for shape in shapes]
     began = time.perf_counter()
     for at in range(0, COUNT, MAX_STEPS):
         part = {"canvas": str(canvas.pk), "changes": changes[at : at + MAX_STEPS]}

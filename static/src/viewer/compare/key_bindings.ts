@@ -19,7 +19,7 @@ export function compareKeyBindings(actions: CompareActions): KeyGroup[] {
   const { panes, active } = actions;
   const view = (run: (pane: Pane) => void) => () => run(active());
   const all: KeyBinding[] = [
-    { keys: ["t"], shown: "T", does: "Synchronise the images, or let each move alone", run: actions.toggleSync },
+    { keys: ["t"], shown: "T", does: "Synchronise the images, or move each separately", run: actions.toggleSync },
     { keys: ["shift+t"], shown: "Shift + T", does: "One magnification for all", run: actions.matchScale },
     { keys: ["i"], shown: "I", does: "Add another image", run: actions.add },
     { keys: ["a"], shown: "A", does: "Show or hide regions", run: () => actions.toggle("visible") },
