@@ -37,7 +37,7 @@ def learns_alike(fast):
             torch.manual_seed(0)
             learner = make(compute)
             losses.append(learner.step(number, {"loss": [1.0]}))
-            weights = [w for one in learner.modules.values() for w in one.parameters()]
+            weights = [w for module in learner.modules.values() for w in module.parameters()]
             assert {w.device.type for w in weights} == {compute.device.type}
             assert {w.dtype for w in weights} == {torch.float32}
         assert losses[1] == pytest.approx(losses[0], rel=rel)

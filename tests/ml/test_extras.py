@@ -42,5 +42,10 @@ def test_a_missing_library_raises_an_error_with_its_extra(
 def test_the_developers_have_every_extra_but_timm() -> None:
     """timm requires a torchvision that matches torch's build; its tests have a stand-in."""
     extras = PROJECT["optional-dependencies"]
-    (own,) = [line for line in extras["dev"] if line.startswith("tessera[")]
-    assert set(own[len("tessera[") : -1].split(",")) == set(extras) - {"dev", "cpu", "gpu", "timm"}
+    (requirement,) = [line for line in extras["dev"] if line.startswith("tessera[")]
+    assert set(requirement[len("tessera[") : -1].split(",")) == set(extras) - {
+        "dev",
+        "cpu",
+        "gpu",
+        "timm",
+    }

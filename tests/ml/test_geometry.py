@@ -36,14 +36,14 @@ def _homographies(count: int) -> np.ndarray:
 def test_many_transforms_equal_single_transforms() -> None:
     H = _homographies(5)
     xy = np.random.default_rng(1).uniform(0, 100, (7, 2))
-    found, is_front = project_points(H, xy)
-    assert found.shape == (5, 7, 2) and is_front.all()
-    np.testing.assert_array_equal(transform_points(H, xy), found)
+    result, is_front = project_points(H, xy)
+    assert result.shape == (5, 7, 2) and is_front.all()
+    np.testing.assert_array_equal(transform_points(H, xy), result)
     for i in range(5):
-        np.testing.assert_allclose(transform_points(H[i], xy), found[i])
+        np.testing.assert_allclose(transform_points(H[i], xy), result[i])
         for j in range(7):
             x, y, w = H[i] @ [*xy[j], 1]
-            assert found[i, j] == pytest.approx((x / w, y / w))
+            assert result[i, j] == pytest.approx((x / w, y / w))
             assert depth_of(H[i], xy)[j] == pytest.approx(w)
 
 
@@ -77,8 +77,8 @@ def test_the_jacobian_equals_finite_differences() -> None:
 
 
 def test_a_similarity_equals_a_hand_worked_matrix() -> None:
-    found = transform_points(similarity(2.0, np.pi / 2, 10, 20), np.array([[1.0, 0], [0, 1]]))
-    np.testing.assert_allclose(found, [[10, 22], [8, 20]], atol=1e-12)
+    points = transform_points(similarity(2.0, np.pi / 2, 10, 20), np.array([[1.0, 0], [0, 1]]))
+    np.testing.assert_allclose(points, [[10, 22], [8, 20]], atol=1e-12)
     np.testing.assert_array_equal(similarity(1.0, 0.0, 3, 4), translation(3, 4))
 
 
@@ -100,9 +100,9 @@ def test_inside_does_not_depend_on_the_orientation_of_the_outline() -> None:
 
 def test_bounds_of_a_frame_behind_the_plane_are_infinite() -> None:
     maps = FrameMaps(np.array([np.eye(3), TILTED]), None, (3, 3))
-    found = outline_bounds(maps, box_corners(0, 0, 2, 2))
-    assert found[0].tolist() == [0, 0, 2, 2]
-    assert np.isinf(found[1]).all()
+    bounds = outline_bounds(maps, box_corners(0, 0, 2, 2))
+    assert bounds[0].tolist() == [0, 0, 2, 2]
+    assert np.isinf(bounds[1]).all()
 
 
 def test_geometry_does_not_import_torch() -> None:
@@ -119,8 +119,8 @@ def test_a_mesh_is_bilinear_between_its_nodes_and_constant_beyond_its_edge() -> 
     mesh = np.zeros((1, 3, 3, 2))
     mesh[0, 1, 1] = (2, -4)
     xy = np.array([[[10, 10], [5, 10], [5, 5], [20, 20], [-3, 10], [10, 99.0]]])
-    found = mesh_shift(mesh, (21, 21), xy)[0]
-    assert found.tolist() == [[2, -4], [1, -2], [0.5, -1], [0, 0], [0, 0], [0, 0]]
+    shift = mesh_shift(mesh, (21, 21), xy)[0]
+    assert shift.tolist() == [[2, -4], [1, -2], [0.5, -1], [0, 0], [0, 0], [0, 0]]
 
 
 def test_maps_without_meshes_are_the_homographies() -> None:
@@ -136,6 +136,6 @@ def test_maps_with_meshes_round_trip() -> None:
     there, is_front = maps.to_plane(xy)
     assert is_front.all()
     for number in range(5):
-        own = maps.chosen([number])
-        assert own.to_frame(there[number])[0][0] == pytest.approx(xy, abs=1e-4)
+        single = maps.chosen([number])
+        assert single.to_frame(there[number])[0][0] == pytest.approx(xy, abs=1e-4)
     assert np.abs(there - project_points(maps.H_plane_from_frame, xy)[0]).max() > 0.5

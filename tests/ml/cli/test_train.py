@@ -17,10 +17,10 @@ METRIC = ["vectors.json", "--out", "nowhere"]
 @pytest.fixture
 def recorded_runs(monkeypatch):
     """Record the environment of each run without training."""
-    found = []
-    scheme = SimpleNamespace(run=lambda args, progress: found.append(os.environ[VARIABLE]) or {})
+    calls = []
+    scheme = SimpleNamespace(run=lambda args, progress: calls.append(os.environ[VARIABLE]) or {})
     monkeypatch.setattr(train, "module_of", lambda registry, name: scheme)
-    return found
+    return calls
 
 
 @pytest.mark.parametrize("scheme", sorted(set(train.SCHEMES) - {"metric", "calibration"}))

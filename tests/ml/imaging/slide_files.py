@@ -160,7 +160,7 @@ def images_beside(path: Path) -> list[str]:
 
     try:
         with openslide.OpenSlide(path) as slide:
-            found: Any = slide.associated_images
-            return sorted(found)
+            associated: Any = slide.associated_images
+            return sorted(associated)
     except openslide.OpenSlideError:
         return []

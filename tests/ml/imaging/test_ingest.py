@@ -118,20 +118,20 @@ def test_ingesting_twice_gives_the_same_result(tmp_path: Path, gradient: ImageU8
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["pixels.tif", "thumbnail.jpg"]
 
 
-@pytest.mark.parametrize("kept", [0.02, 0.5, 0.97])
-def test_a_truncated_pyramid_is_refused(pyramid: Path, tmp_path: Path, kept: float) -> None:
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.97])
+def test_a_truncated_pyramid_is_refused(pyramid: Path, tmp_path: Path, share: float) -> None:
     data = pyramid.read_bytes()
     cut = tmp_path / "cut.svs"
-    cut.write_bytes(data[: int(len(data) * kept)])
+    cut.write_bytes(data[: int(len(data) * share)])
     with pytest.raises(CorruptFileError, match="truncated"):
         _inspect(cut, tmp_path / "out")
 
 
-@pytest.mark.parametrize("kept", [0.3, 0.9, 0.999])
-def test_a_truncated_svs_is_refused(tessera_data: Path, tmp_path: Path, kept: float) -> None:
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+def test_a_truncated_svs_is_refused(tessera_data: Path, tmp_path: Path, share: float) -> None:
     data = (tessera_data / "histology/slides/cmu-1-small-region.svs").read_bytes()
     cut = tmp_path / "cut.svs"
-    cut.write_bytes(data[: int(len(data) * kept)])
+    cut.write_bytes(data[: int(len(data) * share)])
     with pytest.raises(CorruptFileError, match="truncated") as caught:
         _inspect(cut, tmp_path / "out")
     assert str(tmp_path) not in str(caught.value)
@@ -310,7 +310,7 @@ def test_an_ome_tiff_is_a_slide_with_its_levels(
     assert (result["kind"], result["width_px"], result["height_px"]) == ("slide", 700, 600)
     assert result["mpp_x"] == result["mpp_y"] == pytest.approx(0.25)
     with open_slide(tmp_path / "a") as slide:
-        assert [one.width_px for one in slide.stored] == [700, 350]
+        assert [image.width_px for image in slide.stored] == [700, 350]
         assert np.array_equal(slide.read_region((0, 0), (700, 600), (700, 600)), gradient)
     planes = {**metadata, "axes": "CYX"}
     channels = np.moveaxis(gradient, -1, 0)

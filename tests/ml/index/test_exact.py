@@ -36,8 +36,8 @@ def test_merging_no_results_gives_no_results():
 def test_ties_are_ordered_by_id_for_any_order_of_rows():
     ids = np.array([9, 3, 7, 1, 5, 8, 2, 6, 4, 0])
     vectors = np.ones((10, 4), dtype=np.float32)
-    found, _ = exact_search(np.zeros(4, dtype=np.float32), ids, vectors, 2)
-    assert found.tolist() == [0, 1]
+    result, _ = exact_search(np.zeros(4, dtype=np.float32), ids, vectors, 2)
+    assert result.tolist() == [0, 1]
 
 
 def test_equal_vectors_have_equal_distances_among_any_others():
@@ -58,7 +58,7 @@ def test_nearest_of_ascending_equals_nearest(n):
     rng = np.random.default_rng(n)
     ids, distance = np.arange(n) * 7, rng.integers(0, 4, n).astype(np.float64)
     for k in (1, 3, n):
-        for one, other in zip(
+        for first, other in zip(
             nearest_of_ascending(ids, distance, k), nearest(ids, distance, k), strict=True
         ):
-            assert np.array_equal(one, other)
+            assert np.array_equal(first, other)

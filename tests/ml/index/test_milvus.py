@@ -82,11 +82,11 @@ class TestMilvus:
         for max_listed in (engine.MAX_LISTED, 20):
             monkeypatch.setattr(engine, "MAX_LISTED", max_listed)
             for allowed, excluded in filters.values():
-                found, distance = index.search(q, 10, allowed=allowed, excluded=excluded)
+                result, distance = index.search(q, 10, allowed=allowed, excluded=excluded)
                 want, _ = exact_search(q, ids, vectors, 10, allowed=allowed, excluded=excluded)
-                assert np.isin(found, allowed).all() and len(found) == 10
-                assert excluded is None or not np.isin(found, excluded).any()
-                assert np.isin(found, want).sum() >= 9 and (np.diff(distance) >= 0).all()
+                assert np.isin(result, allowed).all() and len(result) == 10
+                assert excluded is None or not np.isin(result, excluded).any()
+                assert np.isin(result, want).sum() >= 9 and (np.diff(distance) >= 0).all()
 
     def test_a_server_killed_during_a_fill_loses_no_confirmed_vectors(self, milvus):
         vectors = np.random.default_rng(2).standard_normal((100, DIM)).astype(np.float32)

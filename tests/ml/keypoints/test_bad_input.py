@@ -44,13 +44,13 @@ def small(vessels: np.ndarray) -> np.ndarray:
 
 def _matched(a: np.ndarray, b: np.ndarray, name: str, *, count: int = 200) -> Matches:
     """Match two images, and check shapes, bounds and finite values."""
-    found = match_images(a, b, name, max_keypoints=count)
-    assert found.xy_a.shape == found.xy_b.shape == (len(found), 2)
-    assert len(found.score) == len(found) <= count
-    assert all(np.isfinite(part).all() for part in (found.xy_a, found.xy_b, found.score))
-    for xy, image in ((found.xy_a, a), (found.xy_b, b)):
+    matches = match_images(a, b, name, max_keypoints=count)
+    assert matches.xy_a.shape == matches.xy_b.shape == (len(matches), 2)
+    assert len(matches.score) == len(matches) <= count
+    assert all(np.isfinite(part).all() for part in (matches.xy_a, matches.xy_b, matches.score))
+    for xy, image in ((matches.xy_a, a), (matches.xy_b, b)):
         assert ((xy >= 0) & (xy <= (image.shape[1] - 1, image.shape[0] - 1))).all()
-    return found
+    return matches
 
 
 def _one_dot(like: np.ndarray) -> np.ndarray:
@@ -79,9 +79,9 @@ def test_a_single_key_point_gives_no_matches(name: str, small: np.ndarray) -> No
 
 @every_descriptor
 def test_an_image_matches_itself_in_place(name: str, small: np.ndarray) -> None:
-    found = _matched(small, small, name)
-    assert len(found) >= 80
-    np.testing.assert_allclose(found.xy_a, found.xy_b, atol=1e-3)
+    matches = _matched(small, small, name)
+    assert len(matches) >= 80
+    np.testing.assert_allclose(matches.xy_a, matches.xy_b, atol=1e-3)
 
 
 @crossed(
@@ -96,17 +96,17 @@ def test_an_image_matches_itself_in_place(name: str, small: np.ndarray) -> None:
 def test_another_image_type_matches_in_place(
     name: str, change: Callable[[np.ndarray], np.ndarray], small: np.ndarray
 ) -> None:
-    found = _matched(small, change(small), name)
-    assert len(found) >= 80
-    assert np.median(np.hypot(*(found.xy_a - found.xy_b).T)) < 0.25
+    matches = _matched(small, change(small), name)
+    assert len(matches) >= 80
+    assert np.median(np.hypot(*(matches.xy_a - matches.xy_b).T)) < 0.25
 
 
 @every_descriptor
 def test_images_of_different_sizes_match(name: str, vessels: np.ndarray) -> None:
     part = np.ascontiguousarray(vessels[20:330, 40:470])
-    found = _matched(vessels, part, name, count=400)
-    assert len(found) >= 100
-    assert np.median(np.hypot(*(found.xy_a - (40, 20) - found.xy_b).T)) < 0.25
+    matches = _matched(vessels, part, name, count=400)
+    assert len(matches) >= 100
+    assert np.median(np.hypot(*(matches.xy_a - (40, 20) - matches.xy_b).T)) < 0.25
 
 
 @every_descriptor
@@ -129,7 +129,7 @@ def test_matches_of_a_panorama_are_in_its_pixels(
     monkeypatch.setattr(views, "MAX_WORK_PX", views.MAX_WORK_PX // 4)
     noise = np.random.default_rng(0).integers(0, 255, (60, 1_000), np.uint8)
     panorama = cv2.resize(noise, (10_000, 600), interpolation=cv2.INTER_CUBIC)
-    found = _matched(panorama, panorama, name, count=300)
-    assert len(found) >= 100
-    assert np.ptp(found.xy_a[:, 0]) > 9_000
-    np.testing.assert_allclose(found.xy_a, found.xy_b, atol=0.2)
+    matches = _matched(panorama, panorama, name, count=300)
+    assert len(matches) >= 100
+    assert np.ptp(matches.xy_a[:, 0]) > 9_000
+    np.testing.assert_allclose(matches.xy_a, matches.xy_b, atol=0.2)

@@ -13,13 +13,13 @@ from ml.types import Keypoints
 
 @pytest.mark.parametrize("name", DETECTOR_NAMES)
 def test_every_detector_gives_documented_shapes(name: str, vessels: np.ndarray) -> None:
-    found = detect_keypoints(vessels, config=DetectorConfig(name=name, max_keypoints=150))
-    assert 50 < len(found) <= 150
-    assert found.xy.shape == (len(found), 2)
-    for values in (found.response, found.size_px, found.angle_deg):
-        assert values.shape == (len(found),)
+    result = detect_keypoints(vessels, config=DetectorConfig(name=name, max_keypoints=150))
+    assert 50 < len(result) <= 150
+    assert result.xy.shape == (len(result), 2)
+    for values in (result.response, result.size_px, result.angle_deg):
+        assert values.shape == (len(result),)
         assert values.dtype == np.float32
-    assert np.isfinite(found.xy).all()
+    assert np.isfinite(result.xy).all()
 
 
 @pytest.mark.parametrize("name", DETECTOR_NAMES)
@@ -35,9 +35,9 @@ def test_angles_are_returned_if_the_detector_computes_them(name: str, vessels: n
 def test_key_points_are_inside_the_mask(vessels: np.ndarray) -> None:
     mask = np.zeros(vessels.shape[:2], np.uint8)
     mask[:, :200] = 255
-    found = detect_keypoints(vessels, mask=mask)
-    assert len(found)
-    assert found.xy[:, 0].max() < 200.5
+    result = detect_keypoints(vessels, mask=mask)
+    assert len(result)
+    assert result.xy[:, 0].max() < 200.5
 
 
 def test_a_black_image_has_no_key_points() -> None:

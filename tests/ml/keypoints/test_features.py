@@ -11,21 +11,21 @@ from ml.keypoints.features import extract
 
 
 def test_features_are_in_pixels_of_the_image(vessels: np.ndarray) -> None:
-    found = extract(vessels, descriptor="orb", detector="sift", max_keypoints=120)
-    assert len(found.keypoints) == len(found.xy) == len(found.descriptors) <= 120
-    assert found.descriptors.shape[1] == load_descriptor("orb").dim
-    assert (found.descriptor, found.max_keypoints) == ("orb", 120)
-    assert (found.xy >= 0).all()
-    assert (found.xy <= (vessels.shape[1] - 1, vessels.shape[0] - 1)).all()
-    np.testing.assert_array_equal(found.xy, found.view.to_image(found.keypoints.xy))
+    result = extract(vessels, descriptor="orb", detector="sift", max_keypoints=120)
+    assert len(result.keypoints) == len(result.xy) == len(result.descriptors) <= 120
+    assert result.descriptors.shape[1] == load_descriptor("orb").dim
+    assert (result.descriptor, result.max_keypoints) == ("orb", 120)
+    assert (result.xy >= 0).all()
+    assert (result.xy <= (vessels.shape[1] - 1, vessels.shape[0] - 1)).all()
+    np.testing.assert_array_equal(result.xy, result.view.to_image(result.keypoints.xy))
 
 
 def test_key_points_are_inside_the_mask(vessels: np.ndarray) -> None:
     mask = np.zeros(vessels.shape[:2], np.uint8)
     mask[:, :200] = 255
-    found = extract(vessels, descriptor="sift", max_keypoints=80, mask=mask)
-    assert 40 < len(found.keypoints) <= 80
-    assert found.xy[:, 0].max() < 200.5
+    result = extract(vessels, descriptor="sift", max_keypoints=80, mask=mask)
+    assert 40 < len(result.keypoints) <= 80
+    assert result.xy[:, 0].max() < 200.5
 
 
 def test_invalid_images_and_names_raise_an_error(vessels: np.ndarray) -> None:

@@ -18,8 +18,8 @@ def _disc(radius: int = 80, value: int = 120) -> np.ndarray:
 
 def test_the_circle_of_a_scope_is_found() -> None:
     truth = _disc() > 0
-    found = scope_mask(_disc())
-    assert (found ^ truth).sum() < 0.02 * truth.sum()
+    mask = scope_mask(_disc())
+    assert (mask ^ truth).sum() < 0.02 * truth.sum()
 
 
 def test_dark_tissue_inside_is_part_of_the_mask() -> None:
@@ -43,10 +43,10 @@ def test_white_spots_are_highlights_and_bright_tissue_is_not() -> None:
     image = np.full((200, 200, 3), (200, 80, 70), np.uint8)
     cv2.circle(image, (50, 50), 5, (235, 225, 220), -1)
     cv2.rectangle(image, (100, 100), (199, 199), (230, 120, 110), -1)
-    found = specular_mask(image)
-    assert found[50, 50]
-    assert not found[150, 150]
-    assert found.mean() < 0.02
+    mask = specular_mask(image)
+    assert mask[50, 50]
+    assert not mask[150, 150]
+    assert mask.mean() < 0.02
 
 
 def test_a_white_image_has_no_highlight() -> None:

@@ -17,8 +17,8 @@ def test_calls_run_concurrently_and_return_in_order() -> None:
         meeting.wait()
         return 10 * number, current_thread().name
 
-    (one, name), (other, other_name) = run_both(barrier, 1, 2)
-    assert (one, other) == (10, 20)
+    (item, name), (other, other_name) = run_both(barrier, 1, 2)
+    assert (item, other) == (10, 20)
     assert name != other_name
 
 

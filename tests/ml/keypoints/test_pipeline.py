@@ -19,18 +19,18 @@ def test_known_motion_is_recovered(
     name: str, vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     warped, truth = warped_vessels
-    found = match_images(vessels, warped, descriptor=name)
-    assert len(found) >= 25
-    error = np.hypot(*(transform_points(truth, found.xy_a) - found.xy_b).T)
+    matches = match_images(vessels, warped, descriptor=name)
+    assert len(matches) >= 25
+    error = np.hypot(*(transform_points(truth, matches.xy_a) - matches.xy_b).T)
     assert (error < 3).mean() > 0.95
     assert np.median(error) < 1.2
-    assert (np.diff(found.score) <= 0).all(), "strongest first"
-    assert ((found.score >= 0) & (found.score <= 1)).all()
+    assert (np.diff(matches.score) <= 0).all(), "strongest first"
+    assert ((matches.score >= 0) & (matches.score <= 1)).all()
 
 
 def test_another_detector_can_be_selected(vessels: np.ndarray) -> None:
-    found = match_images(vessels, vessels, descriptor="sift", detector="akaze", max_keypoints=100)
-    assert 50 < len(found) <= 100
+    matches = match_images(vessels, vessels, descriptor="sift", detector="akaze", max_keypoints=100)
+    assert 50 < len(matches) <= 100
 
 
 def test_the_number_of_matches_is_at_most_the_requested_key_points(
@@ -44,9 +44,9 @@ def test_the_number_of_matches_is_at_most_the_requested_key_points(
 
 
 def test_identical_images_match_in_place(vessels: np.ndarray) -> None:
-    found = match_images(vessels, vessels)
-    np.testing.assert_allclose(found.xy_a, found.xy_b, atol=1e-3)
-    assert len(found) > 100
+    matches = match_images(vessels, vessels)
+    np.testing.assert_allclose(matches.xy_a, matches.xy_b, atol=1e-3)
+    assert len(matches) > 100
 
 
 @pytest.mark.parametrize(
@@ -61,17 +61,17 @@ def test_identical_images_match_in_place(vessels: np.ndarray) -> None:
     ids=["grey", "rgba", "16-bit", "float", "another size"],
 )
 def test_other_image_types_match(change: object, vessels: np.ndarray) -> None:
-    found = match_images(vessels, change(vessels))  # type: ignore[operator]
-    assert len(found) > 50
-    assert np.isfinite(found.score).all()
+    matches = match_images(vessels, change(vessels))  # type: ignore[operator]
+    assert len(matches) > 50
+    assert np.isfinite(matches.score).all()
 
 
 def test_nine_tenths_are_within_a_pixel(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     warped, truth = warped_vessels
-    found = match_images(vessels, warped, descriptor="akaze")
-    error = np.hypot(*(transform_points(truth, found.xy_a) - found.xy_b).T)
+    matches = match_images(vessels, warped, descriptor="akaze")
+    error = np.hypot(*(transform_points(truth, matches.xy_a) - matches.xy_b).T)
     assert (error < 1).mean() > 0.9
     raw = match_images(
         vessels,
@@ -81,27 +81,29 @@ def test_nine_tenths_are_within_a_pixel(
     )
     rough = np.hypot(*(transform_points(truth, raw.xy_a) - raw.xy_b).T)
     assert np.median(error) < np.median(rough)
-    assert len(found) > 1.5 * len(raw)
+    assert len(matches) > 1.5 * len(raw)
 
 
 def test_without_completion_the_points_of_a_are_its_key_points(vessels: np.ndarray) -> None:
     expected = np.full(vessels.shape[:2], 255, np.uint8)
     shifted = np.roll(vessels, 5, axis=1)
     config = MatchConfig(completion_rounds=0)
-    found = match_images(vessels, shifted, "akaze", mask_a=expected, mask_b=expected, config=config)
+    matches = match_images(
+        vessels, shifted, "akaze", mask_a=expected, mask_b=expected, config=config
+    )
     view = views.working_view(vessels, mask=expected)
     points = detect_keypoints(view.image, config=DetectorConfig(name="akaze"), mask=view.mask)
     known = {tuple(xy) for xy in view.to_image(points.xy).tolist()}
-    assert len(found) > 100
-    assert {tuple(xy) for xy in found.xy_a.tolist()} <= known
+    assert len(matches) > 100
+    assert {tuple(xy) for xy in matches.xy_a.tolist()} <= known
 
 
 def test_matching_is_deterministic(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    one, two = (match_images(vessels, warped_vessels[0]) for _ in range(2))
+    first, two = (match_images(vessels, warped_vessels[0]) for _ in range(2))
     for key in ("xy_a", "xy_b", "score"):
-        np.testing.assert_array_equal(getattr(one, key), getattr(two, key))
+        np.testing.assert_array_equal(getattr(first, key), getattr(two, key))
 
 
 @pytest.mark.parametrize("name", ["default", "sift", "graph", "vit"])
@@ -114,9 +116,9 @@ def test_matching_features_equals_matching_images(
     a = extract(vessels, descriptor=name, max_keypoints=300, mask=mask)
     b = extract(warped_vessels[0], descriptor=load_descriptor(name), max_keypoints=300)
     for _ in range(2):  # features can be reused
-        found = match_features(a, b)
+        result = match_features(a, b)
         for key in ("xy_a", "xy_b", "score"):
-            np.testing.assert_array_equal(getattr(found, key), getattr(expected, key))
+            np.testing.assert_array_equal(getattr(result, key), getattr(expected, key))
     assert len(expected) > 50
 
 
@@ -133,9 +135,9 @@ def test_matches_of_a_reduced_image_are_in_its_pixels(
 ) -> None:
     huge = cv2.resize(vessels, None, fx=4, fy=4, interpolation=cv2.INTER_CUBIC)
     monkeypatch.setattr(views, "MAX_WORK_PX", vessels[:, :, 0].size)
-    found = match_images(huge, vessels)
-    assert len(found) > 100
-    error = np.hypot(*((found.xy_a + 0.5) / 4 - 0.5 - found.xy_b).T)
+    matches = match_images(huge, vessels)
+    assert len(matches) > 100
+    error = np.hypot(*((matches.xy_a + 0.5) / 4 - 0.5 - matches.xy_b).T)
     assert np.quantile(error, 0.9) < 1.0
 
 
@@ -154,8 +156,8 @@ def test_a_mirrored_image_gives_no_matches(vessels: np.ndarray) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_few_key_points_give_no_matches(count: int, vessels: np.ndarray) -> None:
-    found = match_images(vessels, vessels, max_keypoints=count)
-    assert len(found) == 0
+    matches = match_images(vessels, vessels, max_keypoints=count)
+    assert len(matches) == 0
 
 
 def _dot() -> np.ndarray:
@@ -171,10 +173,10 @@ def _dot() -> np.ndarray:
 )
 def test_images_without_texture_give_no_matches(image: np.ndarray, vessels: np.ndarray) -> None:
     for a, b in ((image, vessels), (vessels, image), (image, image)):
-        found = match_images(a, b)
-        assert found.xy_a.shape == found.xy_b.shape == (len(found), 2)
-        assert np.isfinite(found.score).all()
-        assert a is b or len(found) == 0
+        matches = match_images(a, b)
+        assert matches.xy_a.shape == matches.xy_b.shape == (len(matches), 2)
+        assert np.isfinite(matches.score).all()
+        assert a is b or len(matches) == 0
 
 
 def test_unrelated_images_give_no_matches(vessels: np.ndarray) -> None:
@@ -211,6 +213,6 @@ def test_the_pattern_of_a_sensor_gives_no_matches_of_dark_moved_tissue(
 
 
 def test_dark_tissue_that_is_still_matches_below_the_pattern(vessels: np.ndarray) -> None:
-    found = match_images(_dark(vessels, seed=1), _dark(vessels, seed=2))
-    assert len(found) > 80
-    assert np.median(np.hypot(*(found.xy_a - found.xy_b).T)) < 0.5
+    matches = match_images(_dark(vessels, seed=1), _dark(vessels, seed=2))
+    assert len(matches) > 80
+    assert np.median(np.hypot(*(matches.xy_a - matches.xy_b).T)) < 0.5

@@ -64,9 +64,9 @@ def assert_same(grown: MosaicResult, at_once: MosaicResult, *, within_px: float)
             b.is_key,
         )
         if a.H_mosaic_from_frame is not None and b.H_mosaic_from_frame is not None:
-            own = transform_points(a.H_mosaic_from_frame, corners)
+            grown_xy = transform_points(a.H_mosaic_from_frame, corners)
             other = transform_points(b.H_mosaic_from_frame, corners)
-            assert np.abs(own - other).max() < within_px
+            assert np.abs(grown_xy - other).max() < within_px
 
 
 @pytest.mark.endurance

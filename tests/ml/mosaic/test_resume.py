@@ -48,7 +48,7 @@ def folder(sweep: Sweep, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def uninterrupted(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return _built(folder, tmp_path_factory.mktemp("whole") / "out", None)
 
 
@@ -59,7 +59,7 @@ def _built(folder: Path, out: Path, work: Path | None) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("phase", ["survey", "register", "align", "blend", "write"])
 def test_a_build_killed_in_a_stage_resumes_to_the_same_bytes(
-    phase: str, folder: Path, whole: dict[str, bytes], tmp_path: Path
+    phase: str, folder: Path, uninterrupted: dict[str, bytes], tmp_path: Path
 ) -> None:
     out, work = tmp_path / "out", tmp_path / "work"
     code = KILLED.replace("done > 0 or total < 2", "True") if phase == "align" else KILLED
@@ -70,7 +70,7 @@ def test_a_build_killed_in_a_stage_resumes_to_the_same_bytes(
     assert any(work.iterdir()), "what was done is kept"
     seen: list[str] = []
     build_mosaic(folder, out, work_dir=work, progress=lambda d, t, at: seen.append(at))
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == whole
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == uninterrupted
     assert list(work.iterdir()) == []
     if phase in ("blend", "write"):
         assert not {"survey", "register", "align"} & set(seen), "finished stages are not repeated"

@@ -46,12 +46,12 @@ def test_the_outline_follows_a_known_motion_within_its_stated_error() -> None:
     track = track_outline(enumerate(_frames(poses)), SQUARE)
     assert (track.lost, len(track.outlines)) == ("", 12)
     off = [
-        float(np.hypot(*(one.xy - transform_points(poses[one.index], SQUARE)).T).max())
-        for one in track.outlines
+        float(np.hypot(*(outline.xy - transform_points(poses[outline.index], SQUARE)).T).max())
+        for outline in track.outlines
     ]
     assert max(off) < 1.5
     assert track.outlines[0].drift_px == 0
-    assert all(0 < one.drift_px < 2 for one in track.outlines[1:])
+    assert all(0 < outline.drift_px < 2 for outline in track.outlines[1:])
 
 
 def test_tracking_stops_at_a_change_of_scene() -> None:
@@ -60,7 +60,7 @@ def test_tracking_stops_at_a_change_of_scene() -> None:
     other = [rng.integers(0, 255, frames[0].shape, np.uint8) for _ in range(7)]
     track = track_outline(enumerate(frames + other), SQUARE)
     assert track.lost == "too few key points agree"
-    assert [one.index for one in track.outlines] == list(range(6))
+    assert [outline.index for outline in track.outlines] == list(range(6))
 
 
 def test_a_blurred_frame_is_skipped() -> None:
@@ -68,7 +68,7 @@ def test_a_blurred_frame_is_skipped() -> None:
     frames[4] = np.full_like(frames[4], 120)
     track = track_outline(enumerate(frames), SQUARE)
     assert track.lost == ""
-    assert [one.index for one in track.outlines] == [0, 1, 2, 3, 5, 6, 7]
+    assert [outline.index for outline in track.outlines] == [0, 1, 2, 3, 5, 6, 7]
 
 
 def test_an_outline_that_leaves_the_picture_is_lost() -> None:
@@ -85,16 +85,16 @@ def test_a_single_frame_has_only_its_outline() -> None:
 
 def test_interpolated_key_outlines_stay_within_the_tolerance() -> None:
     xy = [SQUARE + np.array([at**2 / 10, 3 * at]) for at in range(30)]
-    track = Track(tuple(TrackedOutline(at, one, 0.1, 30) for at, one in enumerate(xy)), "")
+    track = Track(tuple(TrackedOutline(at, item, 0.1, 30) for at, item in enumerate(xy)), "")
     keys = list(key_outlines(track, 0.75))
     assert (keys[0].index, keys[-1].index) == (0, 29)
     assert len(keys) < 12
     places = [key.index for key in keys]
-    for one in track.outlines:
+    for item in track.outlines:
         for vertex in range(4):
             for axis in range(2):
-                between = np.interp(one.index, places, [key.xy[vertex, axis] for key in keys])
-                assert abs(between - one.xy[vertex, axis]) <= 0.75
+                between = np.interp(item.index, places, [key.xy[vertex, axis] for key in keys])
+                assert abs(between - item.xy[vertex, axis]) <= 0.75
 
 
 def test_the_standard_error_equals_that_of_repeated_measurements() -> None:

@@ -73,9 +73,9 @@ def test_the_memory_bound_is_set_and_reported(monkeypatch):
 def test_forward_applies_a_network_in_batches(fast):
     layer = torch.nn.Linear(6, 3).to(fast.device)
     rows = np.random.default_rng(0).standard_normal((11, 6)).astype(np.float32)
-    found = fast.forward(layer, rows, reference=1, batch=4)
+    output = fast.forward(layer, rows, reference=1, batch=4)
     expected = rows @ layer.weight.detach().cpu().numpy().T + layer.bias.detach().cpu().numpy()
-    assert found.dtype == np.float32 and np.allclose(found, expected, atol=1e-3)
+    assert output.dtype == np.float32 and np.allclose(output, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(("kind", "pinned"), [("cuda", ["pinned"]), ("cpu", [])])
@@ -113,8 +113,8 @@ def test_a_batch_that_does_not_fit_is_halved():
             raise torch.OutOfMemoryError
         return np.arange(part.start, part.stop)
 
-    found = np.concatenate(list(in_batches(step, 10, 8)))
-    assert np.array_equal(found, np.arange(10))
+    rows = np.concatenate(list(in_batches(step, 10, 8)))
+    assert np.array_equal(rows, np.arange(10))
     assert tried == [(0, 8), (0, 4), (0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
 
 

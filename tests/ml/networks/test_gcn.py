@@ -41,8 +41,8 @@ def test_the_context_equals_equations_3_and_4():
     net, x = network(), torch.randn(5, 7)
     vertices = net.vertices(x)
     batch = torch.zeros(5, dtype=torch.int64)
-    found = net.context(vertices, edge_index(EDGES), batch).detach().numpy()
-    assert np.allclose(found[0], dense_context(net, vertices.numpy(), EDGES), atol=1e-5)
+    array = net.context(vertices, edge_index(EDGES), batch).detach().numpy()
+    assert np.allclose(array[0], dense_context(net, vertices.numpy(), EDGES), atol=1e-5)
 
 
 def test_both_parts_of_an_embedding_have_the_configured_length():
@@ -108,8 +108,8 @@ def test_means_and_gradients_equal_those_of_pytorch_geometric():
         x.requires_grad_()
     ours, expected = mean_of_graphs(x_ours, batch), global_mean_pool(x_library, batch)
     assert torch.equal(ours, expected)
-    for found in (ours, expected):
-        found.square().sum().backward()
+    for output in (ours, expected):
+        output.square().sum().backward()
     assert torch.equal(x_ours.grad, x_library.grad)
 
 

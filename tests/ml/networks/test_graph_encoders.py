@@ -68,8 +68,8 @@ def test_pooling_of_saturated_scores_does_not_depend_on_vertex_order(make_graph_
     place = torch.empty(40, dtype=torch.int64)
     place[order] = torch.arange(40)
     batch = torch.zeros(40, dtype=torch.int64)
-    found = network(x, pairs.T, batch)
-    assert torch.allclose(found, network(x[order], place[pairs].T, batch), rtol=1e-4)
+    output = network(x, pairs.T, batch)
+    assert torch.allclose(output, network(x[order], place[pairs].T, batch), rtol=1e-4)
 
 
 def test_pooling_equals_the_library_for_distinct_scores():
@@ -81,6 +81,6 @@ def test_pooling_equals_the_library_for_distinct_scores():
     pool, x = TopKPooling(8, 0.6), torch.randn(30, 8) * 0.1
     edges, batch = torch.randint(0, 30, (2, 90)), torch.arange(30) // 15
     vertices, connected, _, graphs, _, _ = pool(x, edges, batch=batch)
-    found = pool_by_score(pool, x, edges, batch)
-    assert torch.allclose(found[0], vertices)
-    assert torch.equal(found[1], connected) and torch.equal(found[2], graphs)
+    pooled = pool_by_score(pool, x, edges, batch)
+    assert torch.allclose(pooled[0], vertices)
+    assert torch.equal(pooled[1], connected) and torch.equal(pooled[2], graphs)

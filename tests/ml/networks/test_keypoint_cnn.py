@@ -84,11 +84,11 @@ def test_shared_layers_equal_a_window_with_its_surroundings(map_px: Any) -> None
     corner_x, corner_y = 48, 64  # a multiple of 16 each: every map has a column there
     xy = torch.tensor([[corner_x + 63.5, corner_y + 63.5]])
     with torch.no_grad():
-        found = net.at_points(net.shared(plane), xy)
+        descriptors = net.at_points(net.shared(plane), xy)
         around = plane[:, :, corner_y - 32 : corner_y + 160, corner_x - 32 : corner_x + 160]
         taps = natively(net, around)[:, :, 2:10, 2:10]
         expected = net.last_norm((taps * net.last.weight).sum(dim=(1, 2, 3))[None])
-    assert torch.allclose(found, expected, atol=1e-4)
+    assert torch.allclose(descriptors, expected, atol=1e-4)
 
 
 def test_taps_between_columns_are_interpolated() -> None:

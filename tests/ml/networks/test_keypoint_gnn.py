@@ -107,8 +107,8 @@ def test_zero_points_and_one_point_are_accepted(position):
 
 def test_image_positions_are_relative_to_the_centre_in_half_sides():
     xy = torch.tensor([[0.0, 0.0], [199.0, 99.0], [99.5, 49.5]])
-    found = normalised_positions(xy, size_px=(100, 200), position="image")
-    assert torch.allclose(found, torch.tensor([[-0.995, -0.495], [0.995, 0.495], [0.0, 0.0]]))
+    positions = normalised_positions(xy, size_px=(100, 200), position="image")
+    assert torch.allclose(positions, torch.tensor([[-0.995, -0.495], [0.995, 0.495], [0.0, 0.0]]))
 
 
 def test_radial_positions_are_invariant_to_similarity_transforms():

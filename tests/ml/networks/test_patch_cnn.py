@@ -47,9 +47,9 @@ def test_moments_are_the_mean_and_the_deviation_over_all_windows():
             last = stage(last)
         places = last.permute(1, 0, 2, 3).reshape(CONFIG.widths[-1], -1)
         slow = torch.cat([places.mean(dim=1), places.std(dim=1, correction=0)])
-        found = network.combine_windows(network(windows)[None])
-    assert found.shape == (1, network.config.out_dim) == (1, 20)
-    assert torch.allclose(found[0], slow, atol=1e-4)
+        features = network.combine_windows(network(windows)[None])
+    assert features.shape == (1, network.config.out_dim) == (1, 20)
+    assert torch.allclose(features[0], slow, atol=1e-4)
 
 
 def test_an_unknown_readout_raises_an_error():

@@ -37,16 +37,16 @@ def test_a_mirrored_patch_has_another_descriptor() -> None:
 def test_invariants_equal_the_spectrum_without_the_phase_of_the_reference() -> None:
     network = _network()
     features = torch.randn(2, 8, 4)
-    found = network.invariants(features).detach().numpy().reshape(2, 8, 3)
+    array = network.invariants(features).detach().numpy().reshape(2, 8, 3)
     spectrum = np.fft.fft(features.numpy(), axis=2) / 2.0  # orthonormal over 4 samples
     weight = network.reference.detach().numpy()
     for row in range(2):
         first = np.sqrt(2.0) * spectrum[row, :, 1]
         reference = (weight[0] * first).sum()
         turned = first * np.conj(reference) / np.sqrt(abs(reference) ** 2 + 1e-4)
-        np.testing.assert_allclose(found[row, :, 0], spectrum[row, :, 0].real, atol=1e-5)
-        np.testing.assert_allclose(found[row, :, 1], turned.real, atol=1e-5)
-        np.testing.assert_allclose(found[row, :, 2], turned.imag, atol=1e-5)
+        np.testing.assert_allclose(array[row, :, 0], spectrum[row, :, 0].real, atol=1e-5)
+        np.testing.assert_allclose(array[row, :, 1], turned.real, atol=1e-5)
+        np.testing.assert_allclose(array[row, :, 2], turned.imag, atol=1e-5)
 
 
 def test_the_folded_network_gives_equal_descriptors() -> None:

@@ -14,8 +14,8 @@ def test_the_mean_of_each_graph_has_unit_length():
     assert isinstance(network, VertexMean) and network.config.embedding_dim == 3
     x = torch.tensor([[3.0, 0, 0], [0, 4, 0], [0, 0, -2]])
     edges = torch.zeros(2, 0, dtype=torch.int64)
-    found = network(x, edges, torch.tensor([0, 0, 1])).numpy()
-    assert np.allclose(found, [[0.6, 0.8, 0], [0, 0, -1]])
+    array = network(x, edges, torch.tensor([0, 0, 1])).numpy()
+    assert np.allclose(array, [[0.6, 0.8, 0], [0, 0, -1]])
 
 
 def test_features_are_standardised_by_the_buffers():

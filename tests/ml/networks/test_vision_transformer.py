@@ -94,23 +94,23 @@ def test_tokens_equal_those_of_a_slow_transformer(name):
     network = randomised(VisionTransformer(config))
     image = torch.randn(1, 3, 12, 12)
     with torch.inference_mode():
-        found = network(image)[0].numpy()
+        array = network(image)[0].numpy()
     expected = slow(config, network.state_dict(), image[0].numpy())
-    assert found.shape == (config.prefix + config.patches, config.width)
-    assert np.allclose(found, expected, atol=2e-4)
+    assert array.shape == (config.prefix + config.patches, config.width)
+    assert np.allclose(array, expected, atol=2e-4)
 
 
 def test_attention_pooling_equals_a_query_over_all_tokens():
     network = randomised(PooledTransformer(VARIANTS["plain"], out_width=6, heads=2))
     image = torch.randn(2, 3, 12, 12)
     with torch.inference_mode():
-        tokens, found = network.trunk(image).numpy(), network(image).numpy()
+        tokens, result = network.trunk(image).numpy(), network(image).numpy()
     w = {key: value.numpy().astype(np.float64) for key, value in network.state_dict().items()}
     at = {k.removeprefix("attn_pool_contrast."): v for k, v in w.items()}
     q_bias, k_bias, v_bias = np.split(at["attn.in_proj_bias"], 3)
     query = layer_norm(at["query"], at["ln_q.weight"], at["ln_q.bias"], 1e-5)
     query = query @ at["attn.q_proj_weight"].T + q_bias
-    for row, vector in zip(tokens, found, strict=True):
+    for row, vector in zip(tokens, result, strict=True):
         keys = layer_norm(row, at["ln_k.weight"], at["ln_k.bias"], 1e-5)
         values = keys @ at["attn.v_proj_weight"].T + v_bias
         keys = keys @ at["attn.k_proj_weight"].T + k_bias

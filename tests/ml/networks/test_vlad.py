@@ -37,9 +37,9 @@ def test_aggregation_equals_a_slow_loop(vlad):
     slow = slow_aggregated(rows, vlad.words.numpy())
     assert np.allclose(vlad.aggregate(torch.from_numpy(rows)), slow, atol=1e-5)
     short = (slow - vlad.mean.numpy()) @ vlad.projection.numpy()
-    found = vlad(torch.from_numpy(rows))
-    assert found.shape == (5,)
-    assert np.allclose(found, short / np.linalg.norm(short), atol=1e-5)
+    vectors = vlad(torch.from_numpy(rows))
+    assert vectors.shape == (5,)
+    assert np.allclose(vectors, short / np.linalg.norm(short), atol=1e-5)
 
 
 def test_two_words_equal_a_hand_worked_value():
@@ -59,7 +59,7 @@ def test_the_vector_is_invariant_to_order_and_repetition(vlad):
 
 
 def test_a_single_descriptor_gives_a_unit_vector(vlad):
-    one = vlad(torch.ones(1, 4))
-    assert float(one.norm()) == pytest.approx(1, abs=1e-6)
+    vectors = vlad(torch.ones(1, 4))
+    assert float(vectors.norm()) == pytest.approx(1, abs=1e-6)
     exactly_a_word = vlad(vlad.words[:1].clone())
     assert torch.isfinite(exactly_a_word).all()

@@ -33,11 +33,11 @@ def section(
     rows, columns = np.mgrid[: size[1], : size[0]] + 0.5
     stains = np.zeros((size[1], size[0], 3))
     stains[..., 0] = background
-    for one in nuclei:
-        distance = np.hypot(columns - one.x, rows - one.y)
-        share = np.clip(one.radius_px - distance + 0.5, 0, 1)
-        stains[..., 0] = np.maximum(stains[..., 0], share * one.haematoxylin)
-        stains[..., 1] = np.maximum(stains[..., 1], share * one.second)
+    for nucleus in nuclei:
+        distance = np.hypot(columns - nucleus.x, rows - nucleus.y)
+        share = np.clip(nucleus.radius_px - distance + 0.5, 0, 1)
+        stains[..., 0] = np.maximum(stains[..., 0], share * nucleus.haematoxylin)
+        stains[..., 1] = np.maximum(stains[..., 1], share * nucleus.second)
     white = 256 * 10 ** -(stains @ stain_matrix(staining)) - 1
     if noise:
         white += np.random.default_rng(7).normal(0, noise, white.shape)

@@ -53,17 +53,17 @@ def grid_of(
 
 
 def test_separate_nuclei_are_counted_and_their_density_is_per_square_millimetre() -> None:
-    found = measured(Pixels(section(grid_of(10, 5), (400, 200))))
-    assert found.nucleus_count == 50
-    assert found.area_mm2 == pytest.approx(0.2 * 0.1)
-    assert found.nuclei_per_mm2 == pytest.approx(50 / 0.02)
+    measurement = measured(Pixels(section(grid_of(10, 5), (400, 200))))
+    assert measurement.nucleus_count == 50
+    assert measurement.area_mm2 == pytest.approx(0.2 * 0.1)
+    assert measurement.nuclei_per_mm2 == pytest.approx(50 / 0.02)
 
 
 def test_nuclei_have_the_drawn_position_and_radius() -> None:
-    found = measured(Pixels(section([Nucleus(101.5, 63.5, radius_px=9)], (200, 128))))
-    assert found.nuclei is not None
-    assert found.nuclei.xy_l0[0] == pytest.approx((101.5, 63.5), abs=0.2)
-    assert found.nuclei.radius_um[0] == pytest.approx(4.5, rel=0.15)
+    measurement = measured(Pixels(section([Nucleus(101.5, 63.5, radius_px=9)], (200, 128))))
+    assert measurement.nuclei is not None
+    assert measurement.nuclei.xy_l0[0] == pytest.approx((101.5, 63.5), abs=0.2)
+    assert measurement.nuclei.radius_um[0] == pytest.approx(4.5, rel=0.15)
 
 
 @pytest.mark.parametrize("radius_px", [6, 8, 11, 14])
@@ -82,25 +82,25 @@ def test_a_nucleus_of_any_size_is_counted_once(radius_px: float) -> None:
 @pytest.mark.parametrize("staining", list(Staining))
 def test_tissue_without_nuclei_has_a_count_of_zero(background: float, staining: Staining) -> None:
     image = section([], (300, 300), background=background, noise=3)
-    found = measured(Pixels(image), staining=staining)
-    assert (found.nucleus_count, found.nuclei_per_mm2) == (0, 0)
-    assert found.positive_percent is None and found.h_score is None
+    measurement = measured(Pixels(image), staining=staining)
+    assert (measurement.nucleus_count, measurement.nuclei_per_mm2) == (0, 0)
+    assert measurement.positive_percent is None and measurement.h_score is None
 
 
 def test_bins_follow_the_mean_dab_and_the_h_score_is_their_weighted_percentage() -> None:
     nuclei = grid_of(10, 4, second=(0.0, 0.3, 0.5, 0.9, 0.0))
-    found = measured(Pixels(section(nuclei, (400, 160))))
-    assert found.bin_counts == (16, 8, 8, 8)
-    assert (found.positive_count, found.positive_percent) == (24, 60)
-    assert found.h_score == pytest.approx(20 * 1 + 20 * 2 + 20 * 3)
+    measurement = measured(Pixels(section(nuclei, (400, 160))))
+    assert measurement.bin_counts == (16, 8, 8, 8)
+    assert (measurement.positive_count, measurement.positive_percent) == (24, 60)
+    assert measurement.h_score == pytest.approx(20 * 1 + 20 * 2 + 20 * 3)
 
 
 def test_all_nuclei_can_be_positive_even_without_counterstain() -> None:
     places = grid_of(6, 6)
     nuclei = [Nucleus(n.x, n.y, haematoxylin=0.0, second=0.8) for n in places]
-    found = measured(Pixels(section(nuclei, (240, 240))))
-    assert found.bin_counts == (0, 0, 0, 36)
-    assert found.h_score == 300
+    measurement = measured(Pixels(section(nuclei, (240, 240))))
+    assert measurement.bin_counts == (0, 0, 0, 36)
+    assert measurement.h_score == 300
 
 
 def test_thresholds_of_the_lab_decide_positivity() -> None:
@@ -121,16 +121,16 @@ def test_measures_do_not_depend_on_the_tiles(tile_px: int, source: str) -> None:
     else:
         image = packaged_image("ihc.png")
     outline = Polygon([(5, 9), (370, 20), (350, 371), (180, 300), (11, 380)])
-    one = measured(Pixels(image), outline)
+    measurement = measured(Pixels(image), outline)
     tiled = Pixels(image)
     many = measured(tiled, outline, tile_px=tile_px)
-    assert one.nuclei is not None and many.nuclei is not None
-    order = [np.lexsort(table.xy_l0.T) for table in (one.nuclei, many.nuclei)]
-    assert np.allclose(one.nuclei.xy_l0[order[0]], many.nuclei.xy_l0[order[1]])
-    assert one.bin_counts == many.bin_counts
+    assert measurement.nuclei is not None and many.nuclei is not None
+    order = [np.lexsort(table.xy_l0.T) for table in (measurement.nuclei, many.nuclei)]
+    assert np.allclose(measurement.nuclei.xy_l0[order[0]], many.nuclei.xy_l0[order[1]])
+    assert measurement.bin_counts == many.bin_counts
     # the rim of an outline is filled to half a pixel, a little differently in another frame
-    assert one.mean_od == pytest.approx(many.mean_od, rel=1e-3)
-    assert one.positive_area_percent == pytest.approx(many.positive_area_percent, rel=1e-3)
+    assert measurement.mean_od == pytest.approx(many.mean_od, rel=1e-3)
+    assert measurement.positive_area_percent == pytest.approx(many.positive_area_percent, rel=1e-3)
     assert tiled.largest <= (tile_px + 2 * 96) ** 2
 
 
@@ -141,28 +141,30 @@ def test_nuclei_count_by_their_centroid_and_holes_are_left_out() -> None:
     assert measured(Pixels(image), left.buffer(-0.5)).nucleus_count == 20
     assert measured(Pixels(image), ring).nucleus_count == 100 - 16
     parts = MultiPolygon([box(0, 0, 80, 80), box(320, 320, 400, 400)])
-    found = measured(Pixels(image), parts)
-    assert found.nucleus_count == 8
-    assert found.area_mm2 == pytest.approx(2 * 0.04**2)
+    measurement = measured(Pixels(image), parts)
+    assert measurement.nucleus_count == 8
+    assert measurement.area_mm2 == pytest.approx(2 * 0.04**2)
 
 
 def test_positive_area_is_a_share_of_the_tissue_and_glass_is_not_tissue() -> None:
     image = np.full((200, 400, 3), 245, np.uint8)
     image[:, :300] = section([], (300, 200), background=0.3)
     image[:, 200:300] = section([Nucleus(50, 100, 900, second=0.5)], (100, 200))
-    found = measured(Pixels(image), staining=Staining.DAB)
-    assert found.tissue_mm2 == pytest.approx(0.75 * found.area_mm2, rel=0.01)
-    assert found.positive_area_percent == pytest.approx(100 / 3, abs=0.5)
-    assert found.mean_od["dab"] == pytest.approx(0.5 / 3, abs=0.01)
-    assert found.mean_od["haematoxylin"] == pytest.approx((2 * 0.3 + 0.5) / 3, abs=0.01)
-    assert found.bin_counts is None and found.h_score is None  # the marker is not in nuclei
+    measurement = measured(Pixels(image), staining=Staining.DAB)
+    assert measurement.tissue_mm2 == pytest.approx(0.75 * measurement.area_mm2, rel=0.01)
+    assert measurement.positive_area_percent == pytest.approx(100 / 3, abs=0.5)
+    assert measurement.mean_od["dab"] == pytest.approx(0.5 / 3, abs=0.01)
+    assert measurement.mean_od["haematoxylin"] == pytest.approx((2 * 0.3 + 0.5) / 3, abs=0.01)
+    assert (
+        measurement.bin_counts is None and measurement.h_score is None
+    )  # the marker is not in nuclei
 
 
 def test_a_region_of_glass_has_no_tissue_and_no_shares() -> None:
-    found = measured(Pixels(np.full((100, 100, 3), 250, np.uint8)))
-    assert found.tissue_mm2 == 0 and found.nucleus_count == 0
-    assert found.positive_area_percent is None
-    assert found.mean_od == {"haematoxylin": 0, "dab": 0}
+    measurement = measured(Pixels(np.full((100, 100, 3), 250, np.uint8)))
+    assert measurement.tissue_mm2 == 0 and measurement.nucleus_count == 0
+    assert measurement.positive_area_percent is None
+    assert measurement.mean_od == {"haematoxylin": 0, "dab": 0}
 
 
 def test_tinted_glass_is_not_tissue() -> None:
@@ -178,10 +180,10 @@ def test_tinted_glass_is_not_tissue() -> None:
 
 def test_a_section_of_haematoxylin_and_eosin_has_no_positive_nuclei() -> None:
     image = section(grid_of(5, 5), (200, 200), staining=Staining.HE)
-    found = measured(Pixels(image), staining=Staining.HE)
-    assert found.nucleus_count == 25
-    assert set(found.mean_od) == {"haematoxylin", "eosin"}
-    assert found.positive_area_percent is None and found.positive_count is None
+    measurement = measured(Pixels(image), staining=Staining.HE)
+    assert measurement.nucleus_count == 25
+    assert set(measurement.mean_od) == {"haematoxylin", "eosin"}
+    assert measurement.positive_area_percent is None and measurement.positive_count is None
 
 
 def test_unmixing_equals_hand_worked_densities() -> None:
@@ -215,9 +217,9 @@ def test_nuclei_of_a_real_section_agree_with_centres_marked_by_hand(
 ) -> None:
     """The picture comes with no counts; these centres were marked by eye in two windows, on an
     enlargement of eight, and 0.5 microns per pixel is assumed."""
-    found = measured(Pixels(packaged_image("ihc.png")), staining=Staining.DAB)
-    assert found.nuclei is not None
-    xy = found.nuclei.xy_l0
+    measurement = measured(Pixels(packaged_image("ihc.png")), staining=Staining.DAB)
+    assert measurement.nuclei is not None
+    xy = measurement.nuclei.xy_l0
     left, top, right, bottom = bounds
     xy = xy[(xy >= (left, top)).all(axis=1) & (xy < (right, bottom)).all(axis=1)]
     marked = np.array([place.split(",") for place in by_eye.split()], np.float64)
@@ -234,21 +236,21 @@ def test_the_count_does_not_depend_on_the_pixel_size(tmp_path: Any) -> None:
     path = tmp_path / "slide.tif"
     write_pyramid(section(nuclei, (640, 480)), path)
     with open_slide(path) as slide:
-        found = quantify_region(slide, None, size_l0=(640, 480), mpp=(0.25, 0.25), tile_px=128)
-    assert found.nucleus_count == 48
-    assert found.nuclei is not None
-    assert found.nuclei.radius_um == pytest.approx(np.full(48, 4.0), rel=0.15)
-    assert found.nuclei.xy_l0.max() == pytest.approx(600, abs=1)
+        outcome = quantify_region(slide, None, size_l0=(640, 480), mpp=(0.25, 0.25), tile_px=128)
+    assert outcome.nucleus_count == 48
+    assert outcome.nuclei is not None
+    assert outcome.nuclei.radius_um == pytest.approx(np.full(48, 4.0), rel=0.15)
+    assert outcome.nuclei.xy_l0.max() == pytest.approx(600, abs=1)
 
 
 def test_pixels_too_coarse_for_nuclei_give_area_and_means_only() -> None:
     image = section([Nucleus(50, 50, 900, second=0.5)], (100, 100))
-    found = measured(Pixels(image), mpp=(2.0, 2.0))
-    assert found.nuclei is None and found.nuclei_missing == "too-coarse"
-    assert found.nucleus_count is None and found.nuclei_per_mm2 is None
-    assert found.positive_area_percent == pytest.approx(100)
-    assert found.area_mm2 == pytest.approx(0.04)
-    assert found.working_mpp == 2.0
+    measurement = measured(Pixels(image), mpp=(2.0, 2.0))
+    assert measurement.nuclei is None and measurement.nuclei_missing == "too-coarse"
+    assert measurement.nucleus_count is None and measurement.nuclei_per_mm2 is None
+    assert measurement.positive_area_percent == pytest.approx(100)
+    assert measurement.area_mm2 == pytest.approx(0.04)
+    assert measurement.working_mpp == 2.0
 
 
 @pytest.mark.parametrize("mpp", [(None, None), (0.5, None), (0.0, 0.5), (float("nan"), 0.5)])

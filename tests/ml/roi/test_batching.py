@@ -23,8 +23,8 @@ def slide(tissue, tmp_path_factory):
     image[:, 1000:] = 255  # blank glass
     path = tmp_path_factory.mktemp("several") / "still.png"
     Image.fromarray(image).save(path)
-    with open_slide(path) as found:
-        yield found
+    with open_slide(path) as result:
+        yield result
 
 
 @pytest.mark.parametrize("name", ["default", "endoscopy"])
@@ -32,10 +32,10 @@ def test_several_regions_have_the_vectors_of_single_ones(slide, name):
     encoder = load_encoder(name)
     regions = [box(20, 20, 420, 380), box(300, 200, 900, 690), box(500, 30, 640, 160)]
     together = encoder.embed_regions(slide, regions, 0.5)
-    for region, found in zip(regions, together, strict=True):
+    for region, result in zip(regions, together, strict=True):
         alone = encoder.embed_region(slide, region, 0.5)
-        assert np.array_equal(found.vector, alone.vector)
-        assert np.array_equal(found.patch_boxes_l0, alone.patch_boxes_l0)
+        assert np.array_equal(result.vector, alone.vector)
+        assert np.array_equal(result.patch_boxes_l0, alone.patch_boxes_l0)
 
 
 def test_the_error_of_a_region_is_returned_in_its_place(slide):
@@ -73,12 +73,12 @@ def test_prefetching_does_not_change_vectors(slide, monkeypatch):
     real = readers.start
     monkeypatch.setattr(readers, "start", lambda *args: started.append(args) or real(*args))
     monkeypatch.setenv("TESSERA_READERS", "2")
-    found = encoder.embed_regions(slide, regions, 0.5)
+    embeddings = encoder.embed_regions(slide, regions, 0.5)
     readers.close()
     assert len(started) == 3
-    for a, b in zip(expected[:2], found[:2], strict=True):
+    for a, b in zip(expected[:2], embeddings[:2], strict=True):
         assert np.array_equal(a.vector, b.vector)
-    assert str(found[2]) == str(expected[2]) and isinstance(found[2], EmptyRegionError)
+    assert str(embeddings[2]) == str(expected[2]) and isinstance(embeddings[2], EmptyRegionError)
 
 
 def test_a_single_batch_is_prefetched(monkeypatch):
@@ -86,9 +86,9 @@ def test_a_single_batch_is_prefetched(monkeypatch):
     sample = SimpleNamespace(centre_px=np.zeros((4, 2)))
     regions = [SampledRegion((0, at), None, sample, None) for at in range(5)]
     started, batches = [], []
-    with closing(prefetched_batches(regions, lambda one: started.append(one.place[1]))) as turns:
+    with closing(prefetched_batches(regions, lambda item: started.append(item.place[1]))) as turns:
         for number, (batch, sources) in enumerate(turns):
-            batches.append([one.place[1] for one in batch])
+            batches.append([item.place[1] for item in batch])
             assert len(sources) == len(batch)
             assert started == [[0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]][number]
     assert batches == [[0, 1], [2, 3], [4]]

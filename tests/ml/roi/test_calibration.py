@@ -194,10 +194,10 @@ def test_regions_of_frames_exclude_the_dark_border(tmp_path):
     for name, shade in (("dim", 90), ("bright", 190)):
         Image.fromarray(scope_image(shade)).save(tmp_path / f"{name}.png")
         groups[name] = [tmp_path / f"{name}.png"]
-    found = fit_calibration(SceneBrightness(), groups, regions_per_group=5)
-    assert found.pairs == 25
+    result = fit_calibration(SceneBrightness(), groups, regions_per_group=5)
+    assert result.pairs == 25
     # The views differ by 100 per channel; the black border is excluded.
-    assert found.distances == pytest.approx([100 * 3**0.5] * len(found.distances))
+    assert result.distances == pytest.approx([100 * 3**0.5] * len(result.distances))
 
 
 def test_a_single_group_raises_an_error(groups):
@@ -206,8 +206,8 @@ def test_a_single_group_raises_an_error(groups):
 
 
 def test_sources_are_files_or_folders(groups, tmp_path):
-    found = parse_sources([f"all={tmp_path}", f"one={groups['dark'][0]}"])
-    assert [len(files) for files in found.values()] == [2, 1]
+    sources = parse_sources([f"all={tmp_path}", f"one={groups['dark'][0]}"])
+    assert [len(files) for files in sources.values()] == [2, 1]
     for words, message in (("x", "expected NAME=PATH"), ("x=nowhere.svs", "is not there")):
         with pytest.raises(BadInputError, match=message):
             parse_sources([words])

@@ -72,10 +72,10 @@ def test_other_weights_raise_an_error(models):
 def test_the_hash_depends_on_the_weights(models):
     first, second = models / "a.safetensors", models / "b.safetensors"
     save_mean_encoder(first, "hub:small", name="mine")
-    one = load_encoder(str(first)).config_hash
+    first_hash = load_encoder(str(first)).config_hash
     write(models, seed=1)
     save_mean_encoder(second, "hub:small", name="mine")
-    assert load_encoder(str(second)).config_hash != one
+    assert load_encoder(str(second)).config_hash != first_hash
 
 
 def test_missing_weights_raise_an_error_and_write_no_file(models):

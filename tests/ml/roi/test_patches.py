@@ -161,6 +161,6 @@ def test_memory_does_not_grow_with_the_region():
 def test_a_region_of_ten_billion_pixels_is_embedded_with_a_low_density():
     encoder = load_encoder("default")
     with SlideImage(LazyReader(100_000, 100_000)) as slide:
-        found = encoder.embed_region(slide, box(0, 0, 100_000, 100_000))
-        assert found.n_patches <= encoder.config.sampling.max_vertices
-        assert found.density < 0.01 and np.isfinite(found.vector).all()
+        embedding = encoder.embed_region(slide, box(0, 0, 100_000, 100_000))
+        assert embedding.n_patches <= encoder.config.sampling.max_vertices
+        assert embedding.density < 0.01 and np.isfinite(embedding.vector).all()

@@ -22,9 +22,9 @@ def sample(region, *, size=(10000, 10000), downsample=2.0, **settings):
 def test_every_patch_is_more_than_half_inside_the_region():
     region = Point(5000, 5000).buffer(2000)
     scaled = Point(2500, 2500).buffer(1000)
-    found = sample(region)
-    assert len(found) > 40
-    for x, y in found.centre_px:
+    points = sample(region)
+    assert len(points) > 40
+    for x, y in points.centre_px:
         patch = box(x - PATCH / 2, y - PATCH / 2, x + PATCH / 2, y + PATCH / 2)
         assert patch.intersection(scaled).area > 0.49 * patch.area  # outline simplified by 1 px
 
@@ -36,22 +36,22 @@ def test_sampling_is_deterministic_for_a_seed():
 
 
 def test_patches_are_inside_the_image():
-    found = sample(box(0, 0, 3000, 2000), size=(3000, 2000))
-    assert found.centre_px.min() >= PATCH / 2
-    assert found.centre_px[:, 0].max() <= 1500 - PATCH / 2
-    assert found.centre_px[:, 1].max() <= 1000 - PATCH / 2
+    points = sample(box(0, 0, 3000, 2000), size=(3000, 2000))
+    assert points.centre_px.min() >= PATCH / 2
+    assert points.centre_px[:, 0].max() <= 1500 - PATCH / 2
+    assert points.centre_px[:, 1].max() <= 1000 - PATCH / 2
 
 
 def test_a_region_smaller_than_a_patch_has_a_single_vertex():
-    found = sample(box(4000, 4000, 4060, 4040))
-    assert len(found) == 1
-    assert box(2000, 2000, 2030, 2020).covers(Point(found.centre_px[0]))
+    points = sample(box(4000, 4000, 4060, 4040))
+    assert len(points) == 1
+    assert box(2000, 2000, 2030, 2020).covers(Point(points.centre_px[0]))
 
 
 def test_a_strip_thinner_than_half_a_patch_is_covered():
-    found = sample(box(1000, 5000, 9000, 5100))
-    assert len(found) >= 5
-    assert np.ptp(found.centre_px[:, 0]) > 2000
+    points = sample(box(1000, 5000, 9000, 5100))
+    assert len(points) >= 5
+    assert np.ptp(points.centre_px[:, 0]) > 2000
 
 
 def test_the_vertex_budget_limits_large_regions_and_lowers_the_density():
@@ -70,8 +70,8 @@ def test_a_polygon_of_200000_vertices_is_sampled():
 
 
 def test_points_are_more_even_than_random_ones():
-    found = sample(box(0, 0, 20000, 20000), size=(20000, 20000)).centre_px
-    cells = np.histogram2d(*found.T, bins=6, range=[[0, 10000], [0, 10000]])[0]
+    centres = sample(box(0, 0, 20000, 20000), size=(20000, 20000)).centre_px
+    cells = np.histogram2d(*centres.T, bins=6, range=[[0, 10000], [0, 10000]])[0]
     assert cells.var() < 0.5 * cells.mean()  # Poisson has variance = mean
 
 
@@ -98,9 +98,9 @@ def test_a_grid_has_the_density_of_sobol_points():
 @pytest.mark.parametrize("pattern", ["sobol", "grid"])
 def test_both_patterns_respect_the_budget_and_the_region(pattern):
     ring = Point(20000, 20000).buffer(19000) - Point(20000, 20000).buffer(12000)
-    found = sample(ring, size=(40000, 40000), pattern=pattern)
-    assert 100 < len(found) <= SamplingConfig().max_vertices
-    distance = np.hypot(*(found.centre_px - 10000).T)
+    points = sample(ring, size=(40000, 40000), pattern=pattern)
+    assert 100 < len(points) <= SamplingConfig().max_vertices
+    distance = np.hypot(*(points.centre_px - 10000).T)
     assert distance.min() > 5900 and distance.max() < 9600
 
 
@@ -112,9 +112,9 @@ def test_a_tiny_region_has_one_vertex_with_either_pattern():
 def test_every_part_of_a_multipolygon_has_a_vertex():
     parts = [box(x, y, x + 60, y + 60) for x, y in ((100, 100), (9000, 200), (300, 9500))]
     for region in (MultiPolygon(parts), MultiPolygon([*parts, box(3000, 3000, 6000, 6000)])):
-        found = sample(region)
+        points = sample(region)
         half = PATCH / 2
-        patches = [box(x - half, y - half, x + half, y + half) for x, y in found.centre_px]
+        patches = [box(x - half, y - half, x + half, y + half) for x, y in points.centre_px]
         for part in parts:
             inner = box(*(b / 2 for b in part.bounds))
             assert any(patch.intersects(inner) for patch in patches)

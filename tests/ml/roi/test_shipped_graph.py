@@ -40,14 +40,14 @@ def test_the_graph_encoder_is_small_and_loaded_by_name():
 
 
 def test_distances_of_the_graph_encoder_are_calibrated():
-    found = calibration_of(load_encoder("graph").config_hash)
-    assert found is not None and found.pairs > 1000
+    result = calibration_of(load_encoder("graph").config_hash)
+    assert result is not None and result.pairs > 1000
 
 
 def test_the_first_part_of_the_vector_equals_the_default_encoder(graph):
     mean = load_graph_encoder("default").embed_graph(graph)
-    found = load_graph_encoder("graph").embed_graph(graph)
-    assert np.allclose(found[:VERTEX_DIM], mean, atol=1e-6)
+    embedding = load_graph_encoder("graph").embed_graph(graph)
+    assert np.allclose(embedding[:VERTEX_DIM], mean, atol=1e-6)
 
 
 def test_the_graph_encoder_depends_on_the_arrangement_and_the_mean_does_not(graph):

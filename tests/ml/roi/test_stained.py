@@ -48,8 +48,8 @@ def test_the_scale_is_replaced_by_the_configured_share(tissue):
 @pytest.mark.parametrize("stain", ["ruifrok", "none"])
 def test_stains_of_the_image_are_not_estimated_if_not_needed(tissue, stain):
     source = ImagePatches(tissue(300, 300), downsample=1.0)
-    found, stains = stained_patches(source, [(0, 0)], EncoderConfig(stain=stain), never)
-    assert found is source and stains.method == stain
+    result, stains = stained_patches(source, [(0, 0)], EncoderConfig(stain=stain), never)
+    assert result is source and stains.method == stain
 
 
 @pytest.mark.parametrize("stain", ["nuclei", "macenko"])
@@ -58,20 +58,22 @@ def test_patches_are_normalised_to_the_target(tissue, stain):
     source = ImagePatches(image, downsample=1.0)
     config = EncoderConfig(stain=stain)
     estimate = dataclasses.replace(load_target(), method=stain)
-    found, stains = stained_patches(source, [(0, 0)], config, lambda: estimate)
+    result, stains = stained_patches(source, [(0, 0)], config, lambda: estimate)
     assert stains.method == stain and stains.scale == pytest.approx(load_target().scale)
     same = source.read((0, 0), 224).astype(int)
-    assert np.abs(found.read((0, 0), 224).astype(int) - same).max() <= 12  # it is the target
+    assert np.abs(result.read((0, 0), 224).astype(int) - same).max() <= 12  # it is the target
 
 
 def test_a_slide_that_cannot_be_normalised_falls_back_with_a_reason(tissue):
     blank = np.full((600, 600, 3), 250, np.uint8)
     estimate = estimate_stain_of_image(blank)
     source = ImagePatches(tissue(600, 600), downsample=1.0)
-    found, stains = stained_patches(
+    result, stains = stained_patches(
         source, [(0, 0)], EncoderConfig(stain="nuclei"), lambda: estimate
     )
-    assert found is source and stains.method == "ruifrok" and stains.reason == estimate.reason != ""
+    assert (
+        result is source and stains.method == "ruifrok" and stains.reason == estimate.reason != ""
+    )
 
 
 def test_a_stored_estimate_gives_the_vector_of_a_new_one(tissue):

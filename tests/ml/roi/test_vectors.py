@@ -39,9 +39,9 @@ def vectors(region, encoder, progress=lambda *_: None):
 
 def test_batches_equal_single_patches(region):
     single, several = Means(1), Means(4)
-    expected, found = vectors(region, single), vectors(region, several)
+    expected, result = vectors(region, single), vectors(region, several)
     assert [v is None for v in expected] == [x in (128, 160) for x, _ in region[1]]
-    for a, b in zip(expected, found, strict=True):
+    for a, b in zip(expected, result, strict=True):
         assert (a is None and b is None) or np.array_equal(a, b)
     assert several.given == [4, 2, 2] and single.given == [1] * 8
 

@@ -32,28 +32,28 @@ def gland(centre: tuple[int, int], axes: tuple[int, int], angle_deg: float = 0.0
 
 
 def overlap(ring: np.ndarray, truth: BaseGeometry) -> float:
-    found = Polygon(ring)
-    return float(found.intersection(truth).area / found.union(truth).area)
+    polygon = Polygon(ring)
+    return float(polygon.intersection(truth).area / polygon.union(truth).area)
 
 
 def test_the_likely_ring_is_the_outer_edge_of_the_nuclei_for_any_click_inside() -> None:
     image = gland((200, 150), (70, 70))
     truth = Point(200, 150).buffer(70)
     for xy in ((200.0, 150.0), (228.0, 130.0)):
-        found = propose_outline(image, xy)
-        assert overlap(found.rings[found.likely], truth) > 0.9
+        proposal = propose_outline(image, xy)
+        assert overlap(proposal.rings[proposal.likely], truth) > 0.9
 
 
 def test_a_long_gland_is_followed_along_its_axis() -> None:
     image = gland((200, 150), (140, 36), 20)
     corners = cv2.ellipse2Poly((200, 150), (140, 36), 20, 0, 360, 3)
-    found = propose_outline(image, (200.0, 150.0))
-    assert overlap(found.rings[found.likely], Polygon(corners)) > 0.85
+    proposal = propose_outline(image, (200.0, 150.0))
+    assert overlap(proposal.rings[proposal.likely], Polygon(corners)) > 0.85
 
 
 def test_the_outline_of_a_truncated_gland_ends_at_the_image_border() -> None:
-    found = propose_outline(gland((20, 150), (70, 70)), (30.0, 150.0))
-    ring = found.rings[found.likely]
+    proposal = propose_outline(gland((20, 150), (70, 70)), (30.0, 150.0))
+    ring = proposal.rings[proposal.likely]
     truth = (
         Point(20, 150).buffer(70).intersection(Polygon([(0, 0), (400, 0), (400, 300), (0, 300)]))
     )
@@ -64,11 +64,11 @@ def test_the_outline_of_a_truncated_gland_ends_at_the_image_border() -> None:
 def test_rings_are_nested_and_contain_the_point() -> None:
     image = gland((150, 150), (50, 50))
     second = gland((270, 150), (60, 60))
-    found = propose_outline(np.asarray(np.minimum(image, second), np.uint8), (150.0, 150.0))
-    areas = [Polygon(ring).area for ring in found.rings]
+    proposal = propose_outline(np.asarray(np.minimum(image, second), np.uint8), (150.0, 150.0))
+    areas = [Polygon(ring).area for ring in proposal.rings]
     assert areas == sorted(areas)
-    assert 0 <= found.likely < len(found.rings)
-    assert all(Polygon(ring).buffer(1).contains(Point(150, 150)) for ring in found.rings)
+    assert 0 <= proposal.likely < len(proposal.rings)
+    assert all(Polygon(ring).buffer(1).contains(Point(150, 150)) for ring in proposal.rings)
 
 
 def test_rings_do_not_depend_on_the_size_of_the_image() -> None:
@@ -76,7 +76,7 @@ def test_rings_do_not_depend_on_the_size_of_the_image() -> None:
     cubic = cv2.INTER_CUBIC
     large = np.asarray(cv2.resize(image, None, fx=4, fy=4, interpolation=cubic), np.uint8)
     small_ring, large_ring = (
-        propose_outline(one, (200.0 * by, 150.0 * by)) for one, by in ((image, 1), (large, 4))
+        propose_outline(item, (200.0 * by, 150.0 * by)) for item, by in ((image, 1), (large, 4))
     )
     truth = Polygon(small_ring.rings[small_ring.likely])
     assert overlap(large_ring.rings[large_ring.likely] / 4, truth) > 0.95
@@ -85,8 +85,8 @@ def test_rings_do_not_depend_on_the_size_of_the_image() -> None:
 def test_lightness_finds_a_pale_polyp_in_darker_mucosa() -> None:
     image = np.full((*SIZE, 3), (120, 60, 50), np.uint8)
     cv2.circle(image, (210, 140), 60, (190, 120, 105), -1)
-    found = propose_outline(image, (200.0, 150.0), config=OutlineConfig(signal="lightness"))
-    assert overlap(found.rings[found.likely], Point(210, 140).buffer(60)) > 0.9
+    proposal = propose_outline(image, (200.0, 150.0), config=OutlineConfig(signal="lightness"))
+    assert overlap(proposal.rings[proposal.likely], Point(210, 140).buffer(60)) > 0.9
 
 
 @pytest.mark.parametrize("od", [0.0, 0.1, 0.17])
@@ -156,5 +156,5 @@ def test_the_closed_path_has_minimum_cost() -> None:
     cost = np.ones((1, 16, 20), np.float32)
     planted = np.array([9, 10, 11, 12, 12, 11, 10, 9, 8, 7, 6, 5, 5, 6, 7, 8])
     cost[0, np.arange(16), planted] = -1
-    found = closed_paths(cost, max_step=1, step_cost=0.01)
-    assert found.tolist() == [planted.tolist()]
+    result = closed_paths(cost, max_step=1, step_cost=0.01)
+    assert result.tolist() == [planted.tolist()]

@@ -13,5 +13,5 @@ TOLERANCE = 1e-3
 
 def assert_first_losses(out: Path, expected: list[float], *, rel: float = TOLERANCE) -> None:
     """The first losses in the log of a run in ``out`` are ``expected``."""
-    found = json.loads((out / "log.json").read_text())["history"]["loss"]
-    assert found[: len(expected)] == pytest.approx(expected, rel=rel)
+    data = json.loads((out / "log.json").read_text())["history"]["loss"]
+    assert data[: len(expected)] == pytest.approx(expected, rel=rel)

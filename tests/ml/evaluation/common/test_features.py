@@ -18,9 +18,9 @@ def _view(x: int) -> np.ndarray:
 def test_cached_matches_equal_those_of_match_images() -> None:
     a, b, c = _view(400), _view(412), _view(430)
     cache = FeatureCache()
-    for one, two in ((a, b), (a, c), (b, c), (a, b)):
-        cached = cache.match((one, None), (two, None), "orb", 200)
-        fresh = match_images(one, two, "orb", max_keypoints=200)
+    for first, two in ((a, b), (a, c), (b, c), (a, b)):
+        cached = cache.match((first, None), (two, None), "orb", 200)
+        fresh = match_images(first, two, "orb", max_keypoints=200)
         np.testing.assert_array_equal(cached.xy_a, fresh.xy_a)
         np.testing.assert_array_equal(cached.xy_b, fresh.xy_b)
         np.testing.assert_array_equal(cached.score, fresh.score)
@@ -46,11 +46,11 @@ def test_the_cache_depends_on_mask_descriptor_and_number_of_key_points() -> None
 def test_cached_mutual_neighbours_equal_those_of_the_matcher() -> None:
     a, b = _view(400), _view(412)
     orb = load_descriptor("orb")
-    found = FeatureCache().mutual((a, None), (b, None), orb, keypoints=200, ratio=orb.ratio)
-    one, two = (extract(image, descriptor=orb, max_keypoints=200) for image in (a, b))
-    slow = match_keypoints(orb, one.view.image, one.keypoints, two.view.image, two.keypoints)
-    np.testing.assert_allclose(found.xy_a, one.view.to_image(slow.xy_a))
-    np.testing.assert_allclose(found.xy_b, two.view.to_image(slow.xy_b))
+    result = FeatureCache().mutual((a, None), (b, None), orb, keypoints=200, ratio=orb.ratio)
+    first, two = (extract(image, descriptor=orb, max_keypoints=200) for image in (a, b))
+    slow = match_keypoints(orb, first.view.image, first.keypoints, two.view.image, two.keypoints)
+    np.testing.assert_allclose(result.xy_a, first.view.to_image(slow.xy_a))
+    np.testing.assert_allclose(result.xy_b, two.view.to_image(slow.xy_b))
 
 
 def test_the_time_per_pair_is_undefined_without_pairs() -> None:

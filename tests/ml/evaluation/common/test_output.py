@@ -28,12 +28,12 @@ def test_only_the_new_rows_change(tmp_path: Path) -> None:
         "papers": {"b": row},
     }
     merged = update_result(path, new)
-    found = json.loads(path.read_text())
+    data = json.loads(path.read_text())
     stored = {"x": 0.75, "y": None, "curves": {"core": {"q": 2}}}
-    assert found["papers"] == {"a": {"x": 0.5}, "b": stored}
-    assert found["versions"] == {"a": "1", "b": "2"}
-    assert found["options"] == {"pairs": 3}
-    assert merged == found  # what a card is written from
+    assert data["papers"] == {"a": {"x": 0.5}, "b": stored}
+    assert data["versions"] == {"a": "1", "b": "2"}
+    assert data["options"] == {"pairs": 3}
+    assert merged == data  # what a card is written from
 
 
 def test_a_result_of_other_options_or_protocols_raises_an_error(tmp_path: Path) -> None:

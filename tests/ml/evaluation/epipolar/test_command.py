@@ -256,8 +256,8 @@ def test_matches_of_neighbouring_frames_agree_with_the_poses(tessera_data: Path)
 
 
 def test_matches_outside_of_the_mask_are_left_out() -> None:
-    found = _matches(np.array([[1, 1], [5, 1], [1, 5]]), np.array([[1, 1], [1, 1], [7, 7]]))
+    matches = _matches(np.array([[1, 1], [5, 1], [1, 5]]), np.array([[1, 1], [1, 1], [7, 7]]))
     mask = np.zeros((9, 9), bool)
     mask[:6, :3] = True
-    assert inside_mask(found, mask).xy_a.tolist() == [[1, 1]]
-    assert len(inside_mask(found, None)) == 3
+    assert inside_mask(matches, mask).xy_a.tolist() == [[1, 1]]
+    assert len(inside_mask(matches, None)) == 3

@@ -18,8 +18,8 @@ def section(name: str) -> str:
 
 
 def result(name: str) -> dict[str, object]:
-    found: dict[str, object] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    return found
+    data: dict[str, object] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return data
 
 
 def test_the_table_of_poses_equals_its_result() -> None:

@@ -80,8 +80,8 @@ def test_homographies_of_real_frames_map_between_them() -> None:
         for x in (0, 30, 60)
     ]
     blank = EvaluationImage("f", np.full((480, 600, 3), 90, np.uint8), None, "f")
-    (found,) = real_homographies([(frames[0], frames[1]), (frames[1], blank)])
-    np.testing.assert_allclose(found, [[1, 0, -0.05], [0, 1, 0], [0, 0, 1]], atol=2e-3)
+    (result,) = real_homographies([(frames[0], frames[1]), (frames[1], blank)])
+    np.testing.assert_allclose(result, [[1, 0, -0.05], [0, 1, 0], [0, 0, 1]], atol=2e-3)
 
 
 def test_frames_of_a_folder_and_stills_of_an_operation_share_a_scene() -> None:

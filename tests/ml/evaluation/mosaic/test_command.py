@@ -56,17 +56,17 @@ def test_agreement_with_a_reference_equals_hand_worked_values() -> None:
 
 
 def test_runs_in_different_planes_are_compared_by_their_motions() -> None:
-    own = placed_maps(_result([3.0 * i for i in range(21)]))
+    maps = placed_maps(_result([3.0 * i for i in range(21)]))
     other = placed_maps(_result([100 + 3.1 * i for i in range(21)]))
-    scores = run_agreement(own, other, np.array([[0.0, 0.0], [8.0, 8.0]]))
+    scores = run_agreement(maps, other, np.array([[0.0, 0.0], [8.0, 8.0]]))
     assert (scores["1"], scores["5"], scores["20"]) == (0.1, 0.5, 2.0)
     assert np.isnan(scores["60"])
     view = np.zeros((9, 40), bool)
     view[2:7, :30] = True
-    assert np.isnan(run_agreement(own, other, np.array([[0.0, 0.0]]), inside=view)["5"])
-    found = run_agreement(own, other, view_points(view), inside=view)
-    assert found["5"] == 0.5  # moved by 15 px, half of the points are still in the view
-    assert np.isnan(found["20"])
+    assert np.isnan(run_agreement(maps, other, np.array([[0.0, 0.0]]), inside=view)["5"])
+    agreement = run_agreement(maps, other, view_points(view), inside=view)
+    assert agreement["5"] == 0.5  # moved by 15 px, half of the points are still in the view
+    assert np.isnan(agreement["20"])
 
 
 def test_points_of_the_view_are_inside_its_mask() -> None:

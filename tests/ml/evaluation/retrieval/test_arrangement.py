@@ -39,23 +39,23 @@ def parts():
 
 def vectors_of(parts, *, separated: bool):
     """Regions at different places; copies at that of their region, or elsewhere."""
-    found = []
+    graphs = []
     for item in parts.items:
         region, what = item.key.split(maxsplit=1)
         far = 0.3 * (separated and what.startswith("rearranged"))
         near = 0.01 * (what == "whole")  # a copy is nearer to the query than its region
-        found.append([float(region[1:]), far + near])
-    return np.array(found, np.float32)
+        graphs.append([float(region[1:]), far + near])
+    return np.array(graphs, np.float32)
 
 
 def test_an_architecture_that_distinguishes_arrangements_beats_the_mean(parts):
     mean = vectors_of(parts, separated=False)
     runs = {"same": [mean, mean], "better": [vectors_of(parts, separated=True), mean]}
     scored = [task_gains(parts, task, mean, runs, SuiteConfig()) for task in parts.tasks]
-    assert [one.task["task"] for one in scored] == [HALF, OCCLUDED]
-    for one in scored:
-        assert one.task["mean"] == pytest.approx(0.5)  # the copy comes first
-        same, better = (one.task["architectures"][name] for name in ("same", "better"))
+    assert [score.task["task"] for score in scored] == [HALF, OCCLUDED]
+    for score in scored:
+        assert score.task["mean"] == pytest.approx(0.5)  # the copy comes first
+        same, better = (score.task["architectures"][name] for name in ("same", "better"))
         assert (same["gain"], same["interval"]) == (0, (0, 0))
         assert (better["score"], better["gain"]) == (pytest.approx(0.75), pytest.approx(0.25))
     overall = gains_over_sets(scored)
@@ -64,9 +64,9 @@ def test_an_architecture_that_distinguishes_arrangements_beats_the_mean(parts):
         "encoder": "e 1",
         "seeds": {"same": 2, "better": 2},
         "weights": {},
-        "tasks": [one.task for one in scored],
+        "tasks": [score.task for score in scored],
         "overall": overall,
-        "pairs": [one.task for one in scored],
+        "pairs": [score.task for score in scored],
         "overall_pairs": overall,
         "validation": overall,
         "suite": overall,
@@ -98,8 +98,8 @@ def test_the_mean_cannot_distinguish_a_region_from_its_vertices_rearranged(parts
     (task, _) = parts.tasks
     shares = pair_shares(task, encoder, graphs)
     assert shares.tolist() == [0.5, 0.5, 0.5]
-    found = pair_gains(parts, task, {"mean": [shares]}, SuiteConfig()).task
-    assert (found["mean"], found["architectures"]["mean"]["gain"]) == (0.5, 0)
+    gains = pair_gains(parts, task, {"mean": [shares]}, SuiteConfig()).task
+    assert (gains["mean"], gains["architectures"]["mean"]["gain"]) == (0.5, 0)
 
 
 def test_the_committed_card_agrees_with_its_result():

@@ -137,9 +137,11 @@ def test_weights_of_another_architecture_are_refused(data_set, tmp_path, capsys)
 def test_plots_without_matplotlib_raise_an_error_before_scoring(
     data_set, tmp_path, capsys, monkeypatch
 ):
-    found = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *a: None if name == "matplotlib" else found(name)
+        importlib.util,
+        "find_spec",
+        lambda name, *a: None if name == "matplotlib" else find_spec(name),
     )
     words = ["evaluate", "retrieval", "--suite", "--data", str(data_set)]
     assert main([*words, "--plots", str(tmp_path / "p")]) == 2

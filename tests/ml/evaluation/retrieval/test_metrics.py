@@ -73,13 +73,13 @@ def test_the_macro_bootstrap_resamples_patients_and_not_queries():
     # two patients, both classes of each: three outcomes, 0 (p twice), 1 (q twice) or between
     values = np.array([0.0, 0.0, 0.0, 1.0, 1.0])
     labels, patients = ["a", "a", "b", "a", "b"], ["p", "p", "p", "q", "q"]
-    found = macro_bootstrap(values, labels, patients, repeats=400, seed=0)
+    interval = macro_bootstrap(values, labels, patients, repeats=400, seed=0)
     both = (1 / 3 + 1 / 2) / 2
-    assert set(np.round(found, 9).tolist()) == {0.0, 1.0, round(both, 9)}
-    assert (found == 0).mean() == pytest.approx(0.25, abs=0.07)
-    assert np.array_equal(found, macro_bootstrap(values, labels, patients, repeats=400, seed=0))
+    assert set(np.round(interval, 9).tolist()) == {0.0, 1.0, round(both, 9)}
+    assert (interval == 0).mean() == pytest.approx(0.25, abs=0.07)
+    assert np.array_equal(interval, macro_bootstrap(values, labels, patients, repeats=400, seed=0))
 
 
 def test_a_class_without_drawn_patients_does_not_count():
-    found = macro_bootstrap(np.array([0.2, 0.8]), ["a", "b"], ["p", "q"], repeats=200, seed=0)
-    assert set(np.round(found, 9).tolist()) == {0.2, 0.5, 0.8}
+    interval = macro_bootstrap(np.array([0.2, 0.8]), ["a", "b"], ["p", "q"], repeats=200, seed=0)
+    assert set(np.round(interval, 9).tolist()) == {0.2, 0.5, 0.8}

@@ -37,11 +37,11 @@ def test_every_patient_is_in_exactly_one_fold():
 
 def test_shares_are_much_more_even_than_by_chance():
     records = many()
-    found = split_patients(records, SplitConfig(folds=4))
+    folds = split_patients(records, SplitConfig(folds=4))
     by_chance = split_patients(records, SplitConfig(folds=4, generations=1, population=5))
-    share = found.rois / found.rois.sum(axis=0)
+    share = folds.rois / folds.rois.sum(axis=0)
     assert np.abs(share - 0.25).max() < 0.08
-    assert found.imbalance < 0.6 * by_chance.imbalance
+    assert folds.imbalance < 0.6 * by_chance.imbalance
 
 
 def test_a_perfect_split_is_found():

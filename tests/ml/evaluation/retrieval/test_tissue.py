@@ -24,24 +24,24 @@ def queries(places, right):
 def test_scores_equal_hand_worked_values():
     first = queries([3, 1, 2, 4], [True, False, True, False])  # wrong, right, right, wrong
     second = queries([1, 2], [True, False])
-    found = tissue_score([first, second])
-    assert (found["slides"], found["gallery"]) == (2, 3.0)
-    assert found["first"] == 0.5
-    assert found["precision"] == 0.5
-    assert found["ap"] == pytest.approx(((1 / 2 + 2 / 3) / 2 + 1) / 2, abs=1e-4)
+    score = tissue_score([first, second])
+    assert (score["slides"], score["gallery"]) == (2, 3.0)
+    assert score["first"] == 0.5
+    assert score["precision"] == 0.5
+    assert score["ap"] == pytest.approx(((1 / 2 + 2 / 3) / 2 + 1) / 2, abs=1e-4)
 
 
 def test_chance_is_the_share_of_relevant_regions():
-    found = chance_score([queries(range(40), [at < 10 for at in range(40)])])
-    assert found["first"] == pytest.approx(0.25, abs=0.03)
-    assert found["precision"] == pytest.approx(0.25, abs=0.02)
+    score = chance_score([queries(range(40), [at < 10 for at in range(40)])])
+    assert score["first"] == pytest.approx(0.25, abs=0.03)
+    assert score["precision"] == pytest.approx(0.25, abs=0.02)
 
 
 def test_the_mean_vector_has_the_mean_direction_and_length():
     vectors = np.array([[3, 0], [0, 1]], np.float32)
-    found = mean_vector(vectors)
-    assert np.linalg.norm(found) == pytest.approx(2)
-    assert found[0] / found[1] == pytest.approx(3)
+    vector = mean_vector(vectors)
+    assert np.linalg.norm(vector) == pytest.approx(2)
+    assert vector[0] / vector[1] == pytest.approx(3)
 
 
 def test_a_run_returns_its_scores(tmp_path, monkeypatch, capsys):
@@ -70,13 +70,13 @@ def test_a_run_returns_its_scores(tmp_path, monkeypatch, capsys):
     out = tmp_path / "out.json"
     words = ["evaluate", "tissue", "--data", str(tmp_path), "--regions", "3", "--json", str(out)]
     assert main(words) == 0
-    found = json.loads(out.read_text())["scores"]
-    assert set(found) == {"organ", "next section"}
-    for methods in found.values():
+    data = json.loads(out.read_text())["scores"]
+    assert set(data) == {"organ", "next section"}
+    for methods in data.values():
         assert set(methods) == {"roi-default", "HSV histogram", "chance"}
-    organ, sections = found["organ"]["roi-default"], found["next section"]["roi-default"]
+    organ, sections = data["organ"]["roi-default"], data["next section"]["roi-default"]
     assert (organ["slides"], organ["gallery"], organ["first"]) == (4, 6.0, 1.0)
     assert (sections["slides"], sections["gallery"]) == (2, 6.0)
-    assert found["organ"]["chance"]["first"] == pytest.approx(1 / 3, abs=0.05)
+    assert data["organ"]["chance"]["first"] == pytest.approx(1 / 3, abs=0.05)
     assert "First is right" in capsys.readouterr().out
     assert main([*words[:4], "--regions", "0"]) == 2

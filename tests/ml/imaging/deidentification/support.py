@@ -154,8 +154,8 @@ def write_sparse(path: Path, count: int, *, is_open: bool) -> Path:
     content.FrameComments, content.DimensionIndexValues = SECRET, [1, 1]
     place.ColumnPositionInTotalImagePixelMatrix = 5
     group.FrameContentSequence, group.PlanePositionSlideSequence = [content], [place]
-    for one in (group, content, place):
-        one.is_undefined_length_sequence_item = is_open
+    for item in (group, content, place):
+        item.is_undefined_length_sequence_item = is_open
     for element in group:
         element.is_undefined_length = is_open
     part = DicomBytesIO()

@@ -93,9 +93,9 @@ def test_objects_of_one_study_have_equal_study_uids(tmp_path: Path) -> None:
     second, _ = clean(write_dicom(tmp_path / "b.dcm", image_type="THUMBNAIL"), tmp_path / "y")
     assert first is not None
     assert second is not None
-    one, other = dcmread(first), dcmread(second)
-    assert one.StudyInstanceUID == other.StudyInstanceUID
-    assert (one.PatientID, one.SOPInstanceUID == other.SOPInstanceUID) == (other.PatientID, False)
+    item, other = dcmread(first), dcmread(second)
+    assert item.StudyInstanceUID == other.StudyInstanceUID
+    assert (item.PatientID, item.SOPInstanceUID == other.SOPInstanceUID) == (other.PatientID, False)
     assert uid_hashed("1.2.3", b"a") != uid_hashed("1.2.3", b"b")
     assert len(uid_hashed("1.2.3", b"a")) <= 64
 

@@ -130,7 +130,7 @@ def test_a_file_that_is_named_often_is_packed_once(write: Write, tmp_path: Path)
         line for line in index.read_text().splitlines() if line.startswith(("ImageFile", "FILE_0"))
     ).partition("=")[2]
     numbered = ("ImageFile(0,{})={}", "FILE_{}={}")[write is write_mrxs]
-    more = "\n".join(numbered.format(one, "./" * one + plain) for one in range(1, 5))
+    more = "\n".join(numbered.format(number, "./" * number + plain) for number in range(1, 5))
     text = index.read_text().replace("FILE_COUNT=1", "FILE_COUNT=5")
     ending = f"={plain}\n"
     index.write_text(text.replace(ending, f"{ending}{more}\n", 1))

@@ -30,9 +30,9 @@ OMERO: dict[str, Any] = {
 
 def pixels_of(path: Path, out: Path) -> Any:
     out.mkdir()
-    found = inspect_slide(path=str(path), out_dir=str(out))
-    assert found["mpp_x"] == pytest.approx(0.25)
-    with open_slide(out / found["pixels"]) as slide:
+    inspection = inspect_slide(path=str(path), out_dir=str(out))
+    assert inspection["mpp_x"] == pytest.approx(0.25)
+    with open_slide(out / inspection["pixels"]) as slide:
         return slide.read_level(0, (0, 0), (300, 200))
 
 
@@ -67,7 +67,7 @@ def test_names_are_removed_from_a_zarr_and_chunks_unchanged(
     assert not [name for name, data in members.items() if SECRET.encode() in data]
     assert len(chunks) >= 2
     assert set(chunks.values()) <= sent
-    shown = [pixels_of(one, tmp_path / name) for one, name in ((path, "a"), (made, "b"))]
+    shown = [pixels_of(item, tmp_path / name) for item, name in ((path, "a"), (made, "b"))]
     assert np.array_equal(*shown)
     again = made.rename(tmp_path / "again.zip")
     assert clean(again, tmp_path / "again")[0] is None

@@ -140,7 +140,7 @@ def _with_chunks(path: Path, more: bytes, behind: bytes = b"") -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "behind", "told"),
+    ("more", "behind", "fact"),
     [
         (_riff(b"NAME", _NAME), b"", "WebP chunk NAME"),
         (_riff(b"\0\1\2\3", _NAME), b"", "WebP chunk"),
@@ -151,7 +151,7 @@ def _with_chunks(path: Path, more: bytes, behind: bytes = b"") -> None:
     ],
 )
 def test_only_known_chunks_of_a_webp_are_copied(
-    tmp_path: Path, more: bytes, behind: bytes, told: str
+    tmp_path: Path, more: bytes, behind: bytes, fact: str
 ) -> None:
     path = tmp_path / "a.webp"
     pixels = np.random.default_rng(3).integers(0, 255, (30, 40, 3), dtype=np.uint8)
@@ -159,7 +159,7 @@ def test_only_known_chunks_of_a_webp_are_copied(
     _with_chunks(path, more, behind)
     made, cleaned = clean(path, tmp_path / "out")
     assert made is not None
-    assert cleaned.removed == [told]
+    assert cleaned.removed == [fact]
     assert SECRET[:6].encode() not in made.read_bytes()
     assert (np.asarray(Image.open(made)) == pixels).all()
     assert clean(made, tmp_path / "again")[0] is None
@@ -199,7 +199,7 @@ _JFIF = b"JFIF\0\1\1\1\0\x48\0\x48"
 
 
 @pytest.mark.parametrize(
-    ("segment", "told"),
+    ("segment", "fact"),
     [
         (_segment(0xE0, _JFIF + b"\2\1" + SECRET[:6].encode()), "thumbnail"),
         (_segment(0xE0, b"JFXX\0\x13\1\1" + _NAME), "JPEG note"),
@@ -214,7 +214,7 @@ _JFIF = b"JFIF\0\1\1\1\0\x48\0\x48"
 )
 @pytest.mark.parametrize("in_place", [False, True])
 def test_only_known_segments_of_a_jpeg_are_copied(
-    tmp_path: Path, segment: bytes, told: str, in_place: bool
+    tmp_path: Path, segment: bytes, fact: str, in_place: bool
 ) -> None:
     path, cleaned = tmp_path / "a.jpg", DeidentificationResult()
     pixels = np.random.default_rng(3).integers(0, 255, (30, 40, 3), dtype=np.uint8)
@@ -230,7 +230,7 @@ def test_only_known_segments_of_a_jpeg_are_copied(
     else:
         clean_jpeg(path, made, cleaned)
         clean_jpeg(made, tmp_path / "again.jpg", again)
-    assert (cleaned.removed, again.removed) == ([told], [])
+    assert (cleaned.removed, again.removed) == ([fact], [])
     assert SECRET[:6].encode() not in made.read_bytes()
     if segment[1] >= 0xE0 and segment[1] != 0xF3:
         same = Image.open(made).convert("RGB").tobytes()

@@ -278,11 +278,11 @@ def test_a_hidden_label_is_removed_and_named(
     assert made is not None
     assert [name for name in cleaned.removed if name.endswith(" image")] == cleaned.removed[:1]
     with tifffile.TiffFile(made) as tiff:
-        images = [one for page in tiff.pages for one in (page, *(page.pages or ()))]
-        assert all(one.asarray().min() < 200 for one in images if one.dataoffsets[0])
-        assert len([one for one in images if one.dataoffsets[0]]) == len(LEVELS)
+        images = [directory for page in tiff.pages for directory in (page, *(page.pages or ()))]
+        assert all(image.asarray().min() < 200 for image in images if image.dataoffsets[0])
+        assert len([image for image in images if image.dataoffsets[0]]) == len(LEVELS)
     with open_slide(made) as slide:
-        assert [(one.width_px, one.height_px) for one in slide.stored] == LEVELS
+        assert [(image.width_px, image.height_px) for image in slide.stored] == LEVELS
         small = slide.thumbnail(384)
     with open_slide(path) as slide:
         assert (small == slide.thumbnail(384)).all()
@@ -301,7 +301,9 @@ def test_label_and_macro_are_recognised_by_ome_xml(tmp_path: Path) -> None:
     assert made is not None
     assert {"label image", "macro image"} <= set(cleaned.removed)
     with open_slide(made) as slide:
-        assert [(one.width_px, one.height_px) for one in slide.stored] == LEVELS[:2]
+        assert [(directory.width_px, directory.height_px) for directory in slide.stored] == LEVELS[
+            :2
+        ]
 
 
 def test_tiles_shared_by_a_label_and_a_level_are_kept(tmp_path: Path) -> None:
@@ -310,8 +312,10 @@ def test_tiles_shared_by_a_label_and_a_level_are_kept(tmp_path: Path) -> None:
     path = write_with_label(tmp_path / "a.tif", "reduced")
     level, hidden = (read_directories(path)[page] for page in (2, 3))
     data = bytearray(path.read_bytes())
-    shared, own = (struct.pack("<I", int(one.offsets[0])) for one in (level, hidden))
-    at = data.index(own, hidden.offset) if own in data[hidden.offset :] else data.index(own)
+    shared, offset = (struct.pack("<I", int(directory.offsets[0])) for directory in (level, hidden))
+    at = (
+        data.index(offset, hidden.offset) if offset in data[hidden.offset :] else data.index(offset)
+    )
     data[at : at + 4] = shared
     path.write_bytes(data)
     made, _ = clean(path, tmp_path / "out")

@@ -15,7 +15,7 @@ from tests.ml.imaging.deidentification.support import SECRET, clean
 
 def _packets(path: Path) -> list[tuple[int | None, bytes]]:
     with av.open(str(path)) as container:
-        return [(one.pts, bytes(one)) for one in container.demux(video=0) if one.size]
+        return [(packet.pts, bytes(packet)) for packet in container.demux(video=0) if packet.size]
 
 
 @pytest.mark.parametrize("name", ["v.mp4", "v.mov", "v.avi"])
@@ -86,7 +86,7 @@ _SHORT_TIMES = _box(b"mvhd", b"\2\0\0\0" + b"DoeJane!" + bytes(90))
 
 
 @pytest.mark.parametrize(
-    ("holder", "more", "told"),
+    ("holder", "more", "fact"),
     [
         (b"moov", _TITLE, "\xa9nam"),
         (b"trak", _TITLE, "\xa9nam"),
@@ -110,7 +110,7 @@ _SHORT_TIMES = _box(b"mvhd", b"\2\0\0\0" + b"DoeJane!" + bytes(90))
     ],
 )
 def test_names_are_removed_from_every_box_of_a_video(
-    tmp_path: Path, make_video: MakeVideo, holder: bytes, more: bytes, told: str
+    tmp_path: Path, make_video: MakeVideo, holder: bytes, more: bytes, fact: str
 ) -> None:
     path = make_video("v.mp4", "mpeg4", frames=3)
     before = _packets(path)
@@ -120,7 +120,7 @@ def test_names_are_removed_from_every_box_of_a_video(
         path.write_bytes(path.read_bytes() + more)
     made, cleaned = clean(path, tmp_path / "out")
     assert made is not None
-    assert (cleaned.removed, cleaned.left) == ([told], [])
+    assert (cleaned.removed, cleaned.left) == ([fact], [])
     assert b"Doe" not in made.read_bytes()
     assert made.stat().st_size == path.stat().st_size
     assert _packets(made) == before
@@ -182,7 +182,7 @@ _INFO = _chunk(b"LIST", b"INFO" + _chunk(b"INAM", _NAME))
 
 
 @pytest.mark.parametrize(
-    ("inside", "more", "told"),
+    ("inside", "more", "fact"),
     [
         (b"hdrl", _INFO, "INAM"),
         (b"strl", _INFO, "INAM"),
@@ -200,7 +200,7 @@ _INFO = _chunk(b"LIST", b"INFO" + _chunk(b"INAM", _NAME))
     ],
 )
 def test_names_are_removed_from_every_chunk_of_a_video(
-    tmp_path: Path, make_video: MakeVideo, inside: bytes, more: bytes, told: str
+    tmp_path: Path, make_video: MakeVideo, inside: bytes, more: bytes, fact: str
 ) -> None:
     path = make_video("v.avi", "mpeg4", frames=3)
     first, _ = clean(path, tmp_path / "first")  # junk of the program that wrote it
@@ -219,7 +219,7 @@ def test_names_are_removed_from_every_chunk_of_a_video(
     path.write_bytes(data)
     made, cleaned = clean(path, tmp_path / "out")
     assert made is not None
-    assert cleaned.removed == [told]
+    assert cleaned.removed == [fact]
     assert b"Doe" not in made.read_bytes()
     assert made.stat().st_size == path.stat().st_size
     assert [body for _, body in _packets(made)] == [body for _, body in before]

@@ -86,8 +86,8 @@ def test_uids_map_back_to_their_objects() -> None:
     assert uuid_of(uid_of(SLIDE)) == SLIDE
     for wrong in ("1.2.3", "2.25.", "2.25.-1", "2.25.01", "2.25." + "9" * 39, "2.25.1a", "2.25.٣"):
         assert uuid_of(wrong) is None
-    one = instance_id(SLIDE, 7)
-    assert instance_number(SLIDE, one) == 7 and SLIDE in series_of(one)
+    uid = instance_id(SLIDE, 7)
+    assert instance_number(SLIDE, uid) == 7 and SLIDE in series_of(uid)
     assert instance_number(SLIDE, SLIDE) is None
     assert instance_number(SLIDE, uuid.uuid4()) is None
     assert len(uid_of(uuid.UUID(int=2**128 - 1))) <= 64

@@ -22,13 +22,13 @@ COUNT = 9
 
 
 def _frames() -> list[bytes]:
-    found = []
+    frames = []
     for shade in range(COUNT):
         out = io.BytesIO()
         Image.new("RGB", (16, 16), (shade * 20, 90, 7)).save(out, "JPEG", comment=b"x" * shade)
-        found.append(out.getvalue())
-    assert {len(one) % 2 for one in found} == {0, 1}
-    return found
+        frames.append(out.getvalue())
+    assert {len(frame) % 2 for frame in frames} == {0, 1}
+    return frames
 
 
 def _head(frames: list[bytes], *, extended: bool) -> tuple[Dataset, bytes]:
@@ -39,7 +39,7 @@ def _head(frames: list[bytes], *, extended: bool) -> tuple[Dataset, bytes]:
     data.PhotometricInterpretation, data.PlanarConfiguration = "YBR_FULL_422", 0
     data.BitsStored, data.HighBit, data.PixelRepresentation = 8, 7, 0
     if extended:
-        add_offsets(data, np.array([len(one) for one in frames], np.int64))
+        add_offsets(data, np.array([len(frame) for frame in frames], np.int64))
     return data, head_of(data, JPEG)
 
 

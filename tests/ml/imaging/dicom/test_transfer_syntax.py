@@ -20,7 +20,7 @@ def _frame(claimed: tuple[int, int] | None = None) -> bytes:
         return out.getvalue()
     width, height = (side.to_bytes(2, "big") for side in claimed)
     size = re.compile(rb"(\xff\xc0..\x08)....", re.DOTALL)
-    return size.sub(lambda found: found[1] + height + width, out.getvalue(), count=1)
+    return size.sub(lambda result: result[1] + height + width, out.getvalue(), count=1)
 
 
 def test_a_frame_is_decoded_pixel_by_pixel() -> None:

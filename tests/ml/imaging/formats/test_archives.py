@@ -28,10 +28,10 @@ def _archive(path: Path, *names: str, content: bytes = b"x", mode: int = 0) -> P
 def test_files_are_extracted_into_the_folder_without_system_files(tmp_path: Path) -> None:
     path = _archive(tmp_path / "a.zip", "a/b.dat", "__MACOSX/a/._b.dat", "a\\c.dat", "a/Thumbs.db")
     unpack(path, tmp_path / "out")
-    found = sorted(
+    names = sorted(
         p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*")
     )
-    assert found == ["a", "a/b.dat", "a/c.dat"]
+    assert names == ["a", "a/b.dat", "a/c.dat"]
 
 
 @pytest.mark.parametrize(

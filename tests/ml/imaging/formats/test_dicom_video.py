@@ -48,17 +48,17 @@ def test_a_dicom_video_is_unwrapped_in_the_confined_child(
     assert sniff(path) == "video"
     out = tmp_path / "out"
     out.mkdir()
-    found = run_limited(
+    limited = run_limited(
         "ml.imaging.ingest:inspect_video",
         {"path": str(path), "out_dir": str(out)},
         reads=(path,),
         writes=(out,),
     )
-    assert (found["frame_count"], DisplayGeometry(**found["geometry"]).size) == (20, (192, 64))
-    assert found["browser_playable"] is (codec == "libx264" and container == "mp4")
-    unwrapped = out / found["pixels"]
+    assert (limited["frame_count"], DisplayGeometry(**limited["geometry"]).size) == (20, (192, 64))
+    assert limited["browser_playable"] is (codec == "libx264" and container == "mp4")
+    unwrapped = out / limited["pixels"]
     assert unwrapped.read_bytes().rstrip(b"\0") == video.read_bytes().rstrip(b"\0")
-    times = load_frame_table(out / found["frames"]).pts
+    times = load_frame_table(out / limited["frames"]).pts
     assert number_of(read_frame(unwrapped, int(times[7]))) == 7
 
 
@@ -80,21 +80,21 @@ def test_names_around_and_in_the_stream_are_removed(
     assert made is not None
     assert {"PatientName", "private attributes", "©nam"} <= set(cleaned.removed)
     assert SECRET.encode() not in made.read_bytes()
-    assert [one.name for one in made.parent.iterdir()] == ["clean"]
+    assert [item.name for item in made.parent.iterdir()] == ["clean"]
     data = dcmread(made)
     assert (data.PatientIdentityRemoved, data.CineRate, data.Modality) == ("YES", 25, "ES")
-    found = inspect_video(path=str(made), out_dir=str(made.parent))
-    assert found["frame_count"] == 5
+    inspection = inspect_video(path=str(made), out_dir=str(made.parent))
+    assert inspection["frame_count"] == 5
     with av.open(str(made.parent / UNWRAPPED_NAME)) as container:
         assert "title" not in container.metadata
     cleaned_again = clean(made.rename(tmp_path / "again.dcm"), tmp_path / "again")[1]
     assert "©nam" not in cleaned_again.removed
 
 
-@pytest.mark.parametrize("kept", [0.02, 0.3, 0.9, 0.97])
-def test_a_cut_object_is_refused(make_video: MakeVideo, tmp_path: Path, kept: float) -> None:
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9, 0.97])
+def test_a_cut_object_is_refused(make_video: MakeVideo, tmp_path: Path, share: float) -> None:
     path = write_dicom_video(tmp_path / "a.dcm", make_video("v.mp4", "libx264", frames=5), AVC)
-    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
     with pytest.raises(BadInputError):
         inspect_video(path=str(path), out_dir=str(tmp_path))
     with pytest.raises(BadInputError):

@@ -70,13 +70,13 @@ def test_an_object_is_opened_without_its_frame_groups(tmp_path: Path, is_open: b
 
 
 @BOTH
-@pytest.mark.parametrize("kept", [0.4, 0.55, 0.6, 0.8])
+@pytest.mark.parametrize("share", [0.4, 0.55, 0.6, 0.8])
 def test_an_object_truncated_in_its_frame_groups_is_refused(
-    tmp_path: Path, is_open: bool, kept: float
+    tmp_path: Path, is_open: bool, share: float
 ) -> None:
     path = write_sparse(tmp_path / "a.dcm", 200, is_open=is_open)
     raw = path.read_bytes()[: -16 * 200]
-    path.write_bytes(raw[: int(len(raw) * kept)])
+    path.write_bytes(raw[: int(len(raw) * share)])
     with pytest.raises(CorruptFileError, match="DICOM object"):
         StoredObject(path).frame(0)
     with pytest.raises(CorruptFileError, match="DICOM object"):

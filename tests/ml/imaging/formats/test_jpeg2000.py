@@ -40,9 +40,13 @@ def with_boxes(path: Path, *, head: bytes = b"", tail: bytes = b"") -> Path:
 def test_jpeg2000_is_read_in_the_confined_child(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, tile_size=(64, 64))
     out = tmp_path / "out"
-    found = inspected_apart(path, out)
-    assert (found["kind"], found["width_px"], found["height_px"]) == ("still", 200, 150)
-    with open_slide(out / found["pixels"]) as slide:
+    inspection = inspected_apart(path, out)
+    assert (inspection["kind"], inspection["width_px"], inspection["height_px"]) == (
+        "still",
+        200,
+        150,
+    )
+    with open_slide(out / inspection["pixels"]) as slide:
         pixels = slide.read_level(0, (0, 0), (200, 150))
     assert np.abs(pixels.astype(int) - picture(200, 150)).mean() < 8
 
@@ -62,10 +66,10 @@ def test_depth_transparency_scale_and_profile_remain(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"tile_size": (64, 64)}, {"no_jp2": True}])
-@pytest.mark.parametrize("kept", [0.05, 0.5, 0.97])
-def test_a_cut_image_is_refused(tmp_path: Path, kept: float, options: dict[str, object]) -> None:
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.97])
+def test_a_cut_image_is_refused(tmp_path: Path, share: float, options: dict[str, object]) -> None:
     path = write(tmp_path / "a.jp2", **options)
-    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
     (tmp_path / "out").mkdir()
     with pytest.raises(CorruptFileError, match="JPEG 2000"):
         inspect_slide(path=str(path), out_dir=str(tmp_path / "out"))

@@ -31,10 +31,14 @@ def test_a_set_arrives_as_one_archive_and_is_opened_in_the_child(
     archive = zipped(tmp_path / "from", tmp_path / "a-file-of-a-user")
     assert sniff(archive) == "slide"
     out = tmp_path / "out"
-    found = inspected_apart(archive, out)
-    assert (found["kind"], found["width_px"], found["height_px"]) == ("slide", 512, 256)
-    assert found["pixels"].startswith("set/scanner/slide.")
-    with open_slide(out / found["pixels"]) as slide:
+    inspection = inspected_apart(archive, out)
+    assert (inspection["kind"], inspection["width_px"], inspection["height_px"]) == (
+        "slide",
+        512,
+        256,
+    )
+    assert inspection["pixels"].startswith("set/scanner/slide.")
+    with open_slide(out / inspection["pixels"]) as slide:
         pixels = slide.read_region((0, 0), (512, 256), (512, 256))
     assert np.abs(pixels.astype(int) - picture()).mean() < 12
 

@@ -37,9 +37,9 @@ def inspected(path: Path, out: Path) -> dict[str, Any]:
 
 
 def shown(path: Path, out: Path) -> Any:
-    found = inspected(path, out)
-    with open_slide(out / found["pixels"]) as slide:
-        size = (found["width_px"], found["height_px"])
+    inspection = inspected(path, out)
+    with open_slide(out / inspection["pixels"]) as slide:
+        size = (inspection["width_px"], inspection["height_px"])
         return slide.read_level(0, (0, 0), size).astype(int)
 
 
@@ -54,11 +54,15 @@ def test_the_confined_child_makes_a_pyramid_of_a_folder_that_was_zipped(tmp_path
     write_ngff(tmp_path / "from" / "slide.zarr")
     archive = zipped(tmp_path / "from", tmp_path / "a.zip")
     out = tmp_path / "out"
-    found = inspected_apart(archive, out)
-    assert (found["kind"], found["vendor"], found["pixels"]) == ("slide", "ome-zarr", "pixels.tif")
-    assert (found["width_px"], found["height_px"]) == (300, 200)
-    assert found["mpp_x"] == found["mpp_y"] == pytest.approx(0.25)
-    assert found["levels"][0]["tile_width_px"] == 256
+    inspection = inspected_apart(archive, out)
+    assert (inspection["kind"], inspection["vendor"], inspection["pixels"]) == (
+        "slide",
+        "ome-zarr",
+        "pixels.tif",
+    )
+    assert (inspection["width_px"], inspection["height_px"]) == (300, 200)
+    assert inspection["mpp_x"] == inspection["mpp_y"] == pytest.approx(0.25)
+    assert inspection["levels"][0]["tile_width_px"] == 256
 
 
 @pytest.mark.parametrize("folder", ["", "scan.zarr\\\\", "out\\\\scan.zarr\\\\"])
@@ -124,8 +128,8 @@ def test_sixteen_bits_without_a_window_use_the_range_of_their_values(
 ) -> None:
     deep = np.zeros((1, 64, 64), np.uint16)
     deep[0, :32], deep[0, 32:] = 2_000, 4_000  # 12 bits
-    one = {"color": "FFFFFF", "active": True} | ({"window": window} if window else {})
-    folder = write_ngff(tmp_path / "a", deep, omero={"channels": [one]}, chunk=(1, 64, 64))
+    channel = {"color": "FFFFFF", "active": True} | ({"window": window} if window else {})
+    folder = write_ngff(tmp_path / "a", deep, omero={"channels": [channel]}, chunk=(1, 64, 64))
     pixels = shown(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
     assert np.abs(pixels[8, 8] - 2_000 / 4_095 * 255).max() <= 2
     assert np.abs(pixels[56, 8] - 4_000 / 4_095 * 255).max() <= 2
@@ -140,13 +144,13 @@ def test_chunks_that_were_never_written_are_filled(tmp_path: Path) -> None:
     assert np.abs(pixels[110:190] - picture(300, 200)[110:190]).mean() < 4
 
 
-def told(folder: Path, file: str, **changes: Any) -> None:
+def write_metadata(folder: Path, file: str, **changes: Any) -> None:
     """Change what a description says; a value that is a function changes what is there."""
     path = folder / file
-    found = json.loads(path.read_text())
+    data = json.loads(path.read_text())
     for key, value in changes.items():
-        found[key] = value(found[key]) if callable(value) else value
-    path.write_text(json.dumps(found))
+        data[key] = value(data[key]) if callable(value) else value
+    path.write_text(json.dumps(data))
 
 
 @pytest.mark.parametrize(
@@ -166,13 +170,13 @@ def told(folder: Path, file: str, **changes: Any) -> None:
         (".zattrs", {"plate": {}}, UnsupportedFormatError, "plate of many images"),
         (
             ".zattrs",
-            {"multiscales": lambda one: [one[0] | {"datasets": [{"path": "../../etc"}]}]},
+            {"multiscales": lambda item: [item[0] | {"datasets": [{"path": "../../etc"}]}]},
             CorruptFileError,
             "missing",
         ),
         (
             ".zattrs",
-            {"multiscales": lambda one: [one[0] | {"axes": one[0]["axes"][::-1]}]},
+            {"multiscales": lambda item: [item[0] | {"axes": item[0]["axes"][::-1]}]},
             UnsupportedFormatError,
             "axes 'xyc'",
         ),
@@ -182,7 +186,7 @@ def test_unsupported_features_are_refused_by_name(
     tmp_path: Path, file: str, changes: dict[str, Any], error: type[Exception], match: str
 ) -> None:
     folder = write_ngff(tmp_path / "a")
-    told(folder, file, **changes)
+    write_metadata(folder, file, **changes)
     with pytest.raises(error, match=match):
         inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
     assert not (tmp_path / "out" / "pixels.tif").exists()

@@ -9,12 +9,12 @@ from ml.imaging.formats.ome import ome_images
 _HEAD = '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06">'
 
 
-def _pixels(told: str = "", data: str = '<TiffData IFD="0" PlaneCount="1"/>') -> str:
-    return f'<Pixels SizeX="640" SizeY="480" SizeZ="1" SizeC="3" SizeT="1" {told}>{data}</Pixels>'
+def _pixels(unit: str = "", data: str = '<TiffData IFD="0" PlaneCount="1"/>') -> str:
+    return f'<Pixels SizeX="640" SizeY="480" SizeZ="1" SizeC="3" SizeT="1" {unit}>{data}</Pixels>'
 
 
 @pytest.mark.parametrize(
-    ("told", "um"),
+    ("unit", "um"),
     [
         ('PhysicalSizeX="0.5"', 0.5),
         ('PhysicalSizeX="0.5" PhysicalSizeXUnit="µm"', 0.5),
@@ -30,8 +30,8 @@ def _pixels(told: str = "", data: str = '<TiffData IFD="0" PlaneCount="1"/>') ->
         ("", None),
     ],
 )
-def test_a_pixel_size_is_read_in_its_unit(told: str, um: float | None) -> None:
-    (image,) = ome_images(f'{_HEAD}<Image Name="a">{_pixels(told)}</Image></OME>')
+def test_a_pixel_size_is_read_in_its_unit(unit: str, um: float | None) -> None:
+    (image,) = ome_images(f'{_HEAD}<Image Name="a">{_pixels(unit)}</Image></OME>')
     assert image.mpp[0] == (None if um is None else pytest.approx(um))
     assert image.mpp[1] is None
 

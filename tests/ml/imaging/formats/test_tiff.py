@@ -51,12 +51,12 @@ def test_a_tag_with_the_length_of_the_file_needs_no_memory(tmp_path: Path, kind:
 
 def test_many_directories_that_share_one_large_value_are_refused(tmp_path: Path) -> None:
     tags = _tiled((324, _LONG, 4, 8), (325, _LONG, 4, 8), (700, _BYTE, 30 * MIB, 65_536))
-    one = tiff_bytes(tags)[8:-4]
+    directory = tiff_bytes(tags)[8:-4]
     body = b"II*\0" + struct.pack("<I", 8)
     for _ in range(20):
-        body += one + struct.pack("<I", len(body) + len(one) + 4)
+        body += directory + struct.pack("<I", len(body) + len(directory) + 4)
     path = tmp_path / "many.tif"
-    path.write_bytes(body + one + struct.pack("<I", 0))
+    path.write_bytes(body + directory + struct.pack("<I", 0))
     with path.open("r+b") as file:
         file.truncate(40 * MIB)
     with pytest.raises(TooLargeError, match=r"tags of .* MiB"):
@@ -64,16 +64,16 @@ def test_many_directories_that_share_one_large_value_are_refused(tmp_path: Path)
 
 
 def test_a_chain_of_too_many_directories_is_refused_and_not_truncated(tmp_path: Path) -> None:
-    one = tiff_bytes([(256, _SHORT, 1, 1)])[8:-4]
+    directory = tiff_bytes([(256, _SHORT, 1, 1)])[8:-4]
     body = b"II*\0" + struct.pack("<I", 8)
     for _ in range(MAX_DIRECTORIES):
-        body += one + struct.pack("<I", len(body) + len(one) + 4)
+        body += directory + struct.pack("<I", len(body) + len(directory) + 4)
     path = tmp_path / "long.tif"
-    path.write_bytes(body + one + bytes(4))
+    path.write_bytes(body + directory + bytes(4))
     with pytest.raises(CorruptFileError, match="4,096"):
         read_directories(path)
     assert len(read_directories(path, limit=3)) == 3
-    path.write_bytes(body[: -len(one) - 4] + one + bytes(4))
+    path.write_bytes(body[: -len(directory) - 4] + directory + bytes(4))
     assert len(read_directories(path)) == MAX_DIRECTORIES
 
 
@@ -98,8 +98,8 @@ def test_non_finite_numbers_are_ignored(tmp_path: Path) -> None:
     nan = struct.unpack("<I", struct.pack("<f", float("nan")))[0]
     path = tmp_path / "nan.tif"
     path.write_bytes(tiff_bytes([(256, 11, 1, nan), (258, 11, 1, nan), (340, 11, 1, nan)]))
-    found = read_directories(path)[0]
-    assert (found.width_px, found.bits, found.min_value) == (0, (1,), None)
+    directories = read_directories(path)[0]
+    assert (directories.width_px, directories.bits, directories.min_value) == (0, (1,), None)
 
 
 def test_the_first_of_many_values_is_used(tmp_path: Path) -> None:
@@ -134,5 +134,9 @@ def test_a_big_tiff_is_read_like_a_plain_one(tmp_path: Path) -> None:
         tifffile.imwrite(
             tmp_path / "t.tif", np.zeros((300, 200), np.uint8), bigtiff=big, tile=(64, 64)
         )
-        found = read_directories(tmp_path / "t.tif")[0]
-        assert (found.width_px, found.height_px, len(found.offsets)) == (200, 300, 20)
+        directories = read_directories(tmp_path / "t.tif")[0]
+        assert (directories.width_px, directories.height_px, len(directories.offsets)) == (
+            200,
+            300,
+            20,
+        )

@@ -48,9 +48,9 @@ def _pyramid() -> list[ImageU8]:
 def test_the_scan_and_not_the_macro_is_the_slide(tmp_path: Path, name: str) -> None:
     macro = [label(600, 200), halved(label(600, 200))]
     path = _ome(tmp_path / "a.tif", [(name, macro, 16.4), ("scan", _pyramid(), 0.5)])
-    found = _inspect(path)
-    assert (found["width_px"], found["height_px"], found["mpp_x"]) == (*SIZE, 0.5)
-    assert [(one["width_px"], one["height_px"]) for one in found["levels"]][:3] == LEVELS
+    inspection = _inspect(path)
+    assert (inspection["width_px"], inspection["height_px"], inspection["mpp_x"]) == (*SIZE, 0.5)
+    assert [(level["width_px"], level["height_px"]) for level in inspection["levels"]][:3] == LEVELS
 
 
 @pytest.mark.parametrize("is_tiled", [True, False])
@@ -61,8 +61,8 @@ def test_a_thumbnail_before_the_image_is_not_the_image(tmp_path: Path, is_tiled:
         tiff.write(halved(tissue(), 3), photometric="rgb", metadata=None)
         tiff.write(tissue(), resolution=(20_000, 20_000), resolutionunit=3, **options)
     assert sniff(path) == ("slide" if is_tiled else "still")
-    found = _inspect(path)
-    assert (found["width_px"], found["height_px"], found["mpp_x"]) == (*SIZE, 0.5)
+    inspection = _inspect(path)
+    assert (inspection["width_px"], inspection["height_px"], inspection["mpp_x"]) == (*SIZE, 0.5)
 
 
 def test_an_image_in_a_sub_ifd_of_its_preview_is_the_image(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_a_stack_is_shown_by_its_first_page_with_the_number_of_omitted_pages(
     with tifffile.TiffWriter(path) as tiff:
         for shift in range(3):
             tiff.write(np.roll(tissue(), shift, axis=1), **options)
-    found = _inspect(path)
-    assert (found["width_px"], found["height_px"]) == SIZE
-    (warning,) = found["warnings"]
+    inspection = _inspect(path)
+    assert (inspection["width_px"], inspection["height_px"]) == SIZE
+    (warning,) = inspection["warnings"]
     assert "3 pages" in warning
     assert "2 are left out" in warning
 
@@ -101,7 +101,7 @@ def test_levels_in_sub_ifds_pass_through_as_levels_in_pages_do(tmp_path: Path) -
         for times, level in enumerate(_pyramid()):
             tiff.write(level, subfiletype=int(times > 0), metadata=None, **_JPEG)
     with TileSource(inner) as a, TileSource(tmp_path / "pages.tif") as b:
-        assert [one.width_px for one in a.levels] == [one.width_px for one in b.levels]
+        assert [item.width_px for item in a.levels] == [item.width_px for item in b.levels]
         for level in range(3):
             assert a.passes_through(level)
             assert a.tile(level, 1, 1) == b.tile(level, 1, 1)
@@ -132,10 +132,10 @@ def test_a_level_far_smaller_than_its_tile_is_read(tmp_path: Path) -> None:
 def test_ome_xml_states_the_scale_and_a_contradiction_is_reported(
     tmp_path: Path, um: float, tags: dict[str, Any], expected: tuple[float, str]
 ) -> None:
-    found = _inspect(_ome(tmp_path / "a.tif", [("scan", _pyramid(), um)], **tags))
-    assert found["mpp_x"] == pytest.approx(expected[0])
-    assert bool(found["warnings"]) == bool(expected[1])
-    assert all(expected[1] in warning for warning in found["warnings"])
+    inspection = _inspect(_ome(tmp_path / "a.tif", [("scan", _pyramid(), um)], **tags))
+    assert inspection["mpp_x"] == pytest.approx(expected[0])
+    assert bool(inspection["warnings"]) == bool(expected[1])
+    assert all(expected[1] in warning for warning in inspection["warnings"])
 
 
 def test_planes_and_other_images_are_distinguished(tmp_path: Path) -> None:
@@ -144,6 +144,6 @@ def test_planes_and_other_images_are_distinguished(tmp_path: Path) -> None:
         for image in (tissue(), tissue(), halved(tissue()), label(300, 300)):
             tiff.write(image, **TILES)
     layout = read_layout(path)
-    assert [one.page for one in layout.levels] == [0, 2]
-    assert [one.page for one in layout.planes] == [1]
-    assert [(one.page, name) for one, name in layout.others] == [(3, "")]
+    assert [item.page for item in layout.levels] == [0, 2]
+    assert [item.page for item in layout.planes] == [1]
+    assert [(item.page, name) for item, name in layout.others] == [(3, "")]

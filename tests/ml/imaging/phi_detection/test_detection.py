@@ -58,14 +58,14 @@ def test_text_is_reported_despite_many_faces(
         config={"faces": True, "text": True},
     )
     assert len(report["findings"]) == MAX_FINDINGS
-    assert {one["kind"] for one in report["findings"][:2]} == {"face", "date"}
+    assert {finding["kind"] for finding in report["findings"][:2]} == {"face", "date"}
 
 
 def test_a_still_with_a_name_has_evidence(tmp_path: Path) -> None:
     path = still(tmp_path, named(tissue()))
     report = detect_in_slide(path=path, out_dir=str(tmp_path), config={"faces": True, "text": True})
     inspection = config_from_dict(PixelInspection, report)
-    assert {one.kind for one in inspection.findings} == {"date"}
+    assert {finding.kind for finding in inspection.findings} == {"date"}
     assert "Jane Doe 12/03/1961" in inspection.findings[0].text
     assert inspection.findings[0].at_s is None
     assert inspection.picture is not None
@@ -81,13 +81,13 @@ def test_a_clean_still_has_no_findings_and_no_evidence(tmp_path: Path) -> None:
     path = still(tmp_path, tissue())
     report = detect_in_slide(path=path, out_dir=str(tmp_path), config={"faces": True, "text": True})
     assert report == {"findings": (), "picture": None}
-    assert [one.name for one in tmp_path.iterdir()] == ["still.png"]
+    assert [item.name for item in tmp_path.iterdir()] == ["still.png"]
 
 
 def test_text_over_all_frames_of_a_video_has_no_time(tmp_path: Path) -> None:
     frames = [named(tissue(seed=seed)) for seed in range(12)]
     inspection = inspect_video(write_frames(tmp_path / "v.mp4", frames), tmp_path)
-    assert {(one.kind, one.at_s) for one in inspection.findings} == {("date", None)}
+    assert {(finding.kind, finding.at_s) for finding in inspection.findings} == {("date", None)}
 
 
 def test_momentary_text_and_frames_outside_the_body_have_a_time(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_momentary_text_and_frames_outside_the_body_have_a_time(tmp_path: Path) 
     grey = np.full_like(frames[0], 128)
     frames[19:] = [grey] * 2
     inspection = inspect_video(write_frames(tmp_path / "v.mp4", frames), tmp_path)
-    times = {one.kind: one.at_s for one in reversed(inspection.findings)}
+    times = {finding.kind: finding.at_s for finding in reversed(inspection.findings)}
     assert times["date"] == pytest.approx(9 / 25, abs=0.01)
     assert times["outside_body"] == pytest.approx(19 / 25, abs=0.01)
 
@@ -110,7 +110,7 @@ def test_frames_of_another_size_are_inspected(tmp_path: Path) -> None:
     rest = write_frames(tmp_path / "b.ts", other, first=12)
     path.write_bytes(path.read_bytes() + rest.read_bytes())
     inspection = inspect_video(path, tmp_path)
-    (text,) = [one for one in inspection.findings if one.kind == "date"]
+    (text,) = [finding for finding in inspection.findings if finding.kind == "date"]
     assert text.at_s == pytest.approx(12 / 25, abs=0.05), "it does not stand over the whole video"
     with Image.open(tmp_path / "evidence.jpg") as picture:
         assert picture.height > 480  # 640 px wide of 4:3, and the place below it
@@ -121,8 +121,8 @@ def test_a_running_clock_is_one_finding_and_identifying_with_a_date() -> None:
     ((line, kind, numbers),) = text_of_frames(frames, Vocabulary())
     assert (kind, numbers) == ("other", [0, 1, 2])
     dated = [*frames[:2], named(frames[2])]
-    found = {kind: numbers for _, kind, numbers in text_of_frames(dated, Vocabulary())}
-    assert found == {"time": [0, 1, 2], "date": [2]}
+    numbers_by_kind = {kind: numbers for _, kind, numbers in text_of_frames(dated, Vocabulary())}
+    assert numbers_by_kind == {"time": [0, 1, 2], "date": [2]}
     assert line.text == "14:24:00"
 
 
@@ -163,6 +163,6 @@ def test_evidence_of_an_odd_picture_stays_small(shape: tuple[int, int, int]) -> 
         PixelFinding("outside_body", 0, 0, 1, 1, at_s=1),
     ]
     image = np.zeros(shape, np.uint8)
-    with Image.open(io.BytesIO(evidence([(one, image) for one in places]))) as picture:
+    with Image.open(io.BytesIO(evidence([(place, image) for place in places]))) as picture:
         assert picture.width <= 640
         assert picture.height <= 1_300

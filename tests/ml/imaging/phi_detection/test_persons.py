@@ -12,9 +12,9 @@ from tests.ml.imaging.phi_detection.support import named, tissue
 
 def test_a_face_is_found_at_its_position() -> None:
     data = pytest.importorskip("skimage.data")
-    found = face_boxes(data.astronaut())
-    assert len(found) == 1
-    assert (found[0].x + found[0].width / 2) * 512 == pytest.approx(224, abs=25)
+    boxes = face_boxes(data.astronaut())
+    assert len(boxes) == 1
+    assert (boxes[0].x + boxes[0].width / 2) * 512 == pytest.approx(224, abs=25)
     assert face_boxes(data.coffee()) == []
 
 

@@ -40,8 +40,8 @@ def test_a_still_without_metadata_has_no_device(tmp_path: Path) -> None:
 def test_a_name_is_bounded_and_printable(tmp_path: Path) -> None:
     path = tmp_path / "still.jpg"
     PICTURE.save(path, exif=_exif(make="A\x07B\n", model="A\x07B", software="x" * 500))
-    found = str(device(path=str(path))["device"])
-    assert found.startswith("AB xxx") and len(found) == MAX_CHARS
+    device_name = str(device(path=str(path))["device"])
+    assert device_name.startswith("AB xxx") and len(device_name) == MAX_CHARS
 
 
 def test_the_device_is_read_from_a_video(tmp_path: Path) -> None:

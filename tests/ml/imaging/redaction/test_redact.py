@@ -216,7 +216,7 @@ def test_titles_and_sound_of_a_video_are_removed(tmp_path: Path) -> None:
     made = redacted_video(titled, tmp_path)
     assert SECRET.encode() not in made.read_bytes()
     with av.open(str(made)) as container:
-        assert [one.type for one in container.streams] == ["video"]
+        assert [item.type for item in container.streams] == ["video"]
         assert container.streams.video[0].frames == 12
 
 
@@ -233,11 +233,11 @@ def test_an_error_in_progress_stops_redaction(tmp_path: Path) -> None:
 
 def test_the_preview_is_the_still_the_label_or_a_frame(tmp_path: Path) -> None:
     def shown(path: Path, **arguments: Any) -> tuple[Any, Any]:
-        found = preview(path=str(path), out_dir=str(tmp_path), **arguments)
-        return found, np.asarray(Image.open(tmp_path / PREVIEW_NAME))
+        result = preview(path=str(path), out_dir=str(tmp_path), **arguments)
+        return result, np.asarray(Image.open(tmp_path / PREVIEW_NAME))
 
-    found, picture = shown(still(tmp_path / "a.png"))
-    assert (found, picture.shape) == ({"kind": "still", "images": []}, (400, 640, 3))
+    result, picture = shown(still(tmp_path / "a.png"))
+    assert (result, picture.shape) == ({"kind": "still", "images": []}, (400, 640, 3))
     slide = write_svs(tmp_path / "a.svs", level=tissue(1536, 1024))
     assert shown(slide)[0]["images"] == ["label", "macro"]
     assert shown(slide, image="label")[1].shape == (40, 30, 3)
@@ -245,8 +245,8 @@ def test_the_preview_is_the_still_the_label_or_a_frame(tmp_path: Path) -> None:
         shown(tmp_path / "a.png", image="label")
     frames = [np.full((96, 128, 3), 5 * number, np.uint8) for number in range(40)]
     video = write_frames(tmp_path / "v.mp4", frames)
-    found, first = shown(video)
-    assert found["kind"] == "video"
+    result, first = shown(video)
+    assert result["kind"] == "video"
     middle, last = shown(video, at=0.5)[1], shown(video, at=1.0)[1]
     assert abs(int(first.mean())) < 6
     assert abs(int(middle.mean()) - 100) < 12

@@ -29,8 +29,8 @@ def test_the_light_falls_off_to_a_dark_rim_outside_the_mask() -> None:
 
 
 def test_highlights_saturate_at_their_positions() -> None:
-    one = Highlights(*(np.array([v]) for v in (30.0, 60.0, 5.0, 0.0, 0.0)))
-    glare = one.glare(0, 101)
+    highlight = Highlights(*(np.array([v]) for v in (30.0, 60.0, 5.0, 0.0, 0.0)))
+    glare = highlight.glare(0, 101)
     assert glare.shape == (101, 101, 1)
     y, x = np.unravel_index(glare.argmax(), (101, 101))
     assert abs(x - 30) <= 5 and abs(y - 63) <= 5

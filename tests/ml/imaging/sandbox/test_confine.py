@@ -37,11 +37,11 @@ def other(tmp_path: Path) -> Path:
 def _means(monkeypatch: pytest.MonkeyPatch, *means: str) -> Confinement:
     """Let children use only these mechanisms; skips if the kernel lacks one."""
     monkeypatch.setattr(parent, "MEANS", means)
-    found = confinement()
+    report = confinement()
     wanted = next((name for name in means if name in ("landlock", "namespace")), "")
-    if found.files != wanted or ("seccomp" in means and found.programs != "seccomp"):
+    if report.files != wanted or ("seccomp" in means and report.programs != "seccomp"):
         pytest.skip(f"this kernel has no {' with '.join(means)}")
-    return found
+    return report
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_process_with_threads_raises_an_error_instead_of_partial_confinement()
 
 
 def test_the_confinement_lists_its_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = _means(monkeypatch, *MEANS)
-    assert found == Confinement(files="landlock", network="seccomp", programs="seccomp")
-    assert found.is_complete
+    means = _means(monkeypatch, *MEANS)
+    assert means == Confinement(files="landlock", network="seccomp", programs="seccomp")
+    assert means.is_complete
     assert not Confinement("landlock", "", "landlock").is_complete

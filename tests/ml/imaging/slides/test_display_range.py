@@ -52,10 +52,10 @@ def write_tiff(path: Path, pixels: Any, *, is_tiled: bool = True, **options: Any
 def ingested(path: Path, folder: Path) -> tuple[DisplayRange | None, Path]:
     """The range found by the ingest of a file, and the file that has its tiles."""
     folder.mkdir(exist_ok=True)
-    found = inspect_slide(path=str(path), out_dir=str(folder))
-    stored: Any = found["display_range"]
+    inspection = inspect_slide(path=str(path), out_dir=str(folder))
+    stored: Any = inspection["display_range"]
     assert np.abs(thumbnail(folder).astype(int) - thumbnail(folder)[..., :1]).max() <= 3
-    pixels: Any = found["pixels"]
+    pixels: Any = inspection["pixels"]
     return DisplayRange(**stored) if stored else None, folder / pixels if pixels else path
 
 
@@ -183,8 +183,8 @@ def test_the_levels_are_the_same_in_every_range(tmp_path: Path) -> None:
         with tifffile.TiffWriter(tmp_path / name) as tiff:
             tiff.write(noise, **options)
             tiff.write(halved, subfiletype=1, **options)
-    with open_slide(tmp_path / "a.tif") as found:
-        expected = found.info.levels
+    with open_slide(tmp_path / "a.tif") as result:
+        expected = result.info.levels
     with open_slide(tmp_path / "b.tif", display_range=DisplayRange(1900, 1910)) as narrow:
         assert narrow.info.levels == expected
     assert len([level for level in expected if level.stored]) == 2
@@ -237,8 +237,8 @@ def test_deep_grey_with_opacity_in_jpeg_2000_is_refused_by_name(tmp_path: Path) 
     ],
 )
 def test_the_range_is_derived_from_the_values(values: Any, low: float, high: float) -> None:
-    found = range_of(values, StatedDepth())
-    assert (found.low, found.high) == pytest.approx((low, high), rel=0.01, abs=0.01)
+    stated = range_of(values, StatedDepth())
+    assert (stated.low, stated.high) == pytest.approx((low, high), rel=0.01, abs=0.01)
 
 
 def test_values_outside_the_range_and_nan_are_black_or_white() -> None:

@@ -93,8 +93,12 @@ def test_a_level_is_compared_by_content_and_not_only_by_colour() -> None:
 def test_reported_levels_equal_those_of_the_tiles(tmp_path: Path) -> None:
     path = write_with_label(tmp_path / "a.tif", "of_the_same_shape")
     (tmp_path / "out").mkdir()
-    found = inspect_slide(path=str(path), out_dir=str(tmp_path / "out"))
-    sizes = [(one["width_px"], one["height_px"]) for one in found["levels"] if one["stored"]]
+    inspection = inspect_slide(path=str(path), out_dir=str(tmp_path / "out"))
+    sizes = [
+        (level["width_px"], level["height_px"]) for level in inspection["levels"] if level["stored"]
+    ]
     assert sizes == LEVELS
     with TileSource(path) as tiles:
-        assert [(one.width_px, one.height_px) for one in tiles.levels if one.stored] == LEVELS
+        assert [
+            (level.width_px, level.height_px) for level in tiles.levels if level.stored
+        ] == LEVELS

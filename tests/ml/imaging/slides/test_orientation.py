@@ -48,7 +48,7 @@ def write(path: Path, shown: ImageU8, orientation: int, **options: Any) -> Path:
 def everywhere(path: Path, folder: Path) -> dict[str, ImageU8]:
     """The whole picture as a region, out of its tiles, and as the thumbnail of its ingest."""
     folder.mkdir()
-    found = inspect_slide(path=str(path), out_dir=str(folder))
+    inspection = inspect_slide(path=str(path), out_dir=str(folder))
     with TileSource(path) as source:
         level = source.levels[0]
         size = (level.width_px, level.height_px)
@@ -59,7 +59,7 @@ def everywhere(path: Path, folder: Path) -> dict[str, ImageU8]:
                 tile = np.asarray(Image.open(io.BytesIO(data)))
                 plane[y : y + tile.shape[0], x : x + tile.shape[1]] = tile
         region = source.region((0, 0), size, size)
-    thumbnail = np.asarray(Image.open(folder / str(found["thumbnail"])))
+    thumbnail = np.asarray(Image.open(folder / str(inspection["thumbnail"])))
     return {
         "region": region,
         "tiles": plane[: size[1], : size[0]],
@@ -128,8 +128,8 @@ def test_levels_in_sub_ifds_are_rotated_like_their_page(
         assert np.array_equal(slide.read_region((0, 0), size, size), gradient)
         shown = slide.read_level(1, (0, 0), (half.shape[1], half.shape[0]))
     assert np.array_equal(shown, half)
-    found = everywhere(path, tmp_path / "out")["tiles"]
-    assert np.abs(found.astype(int) - gradient).mean() < 4
+    result = everywhere(path, tmp_path / "out")["tiles"]
+    assert np.abs(result.astype(int) - gradient).mean() < 4
 
 
 def test_rotated_planar_colours_are_refused_by_name(tmp_path: Path, gradient: ImageU8) -> None:
@@ -154,8 +154,8 @@ def test_the_scale_is_rotated_with_the_image(
         **({} if is_tiled else {"tile": None}),
     )
     with open_slide(path) as slide:
-        found = (slide.info.mpp_x, slide.info.mpp_y)
-    assert found == pytest.approx((0.5, 0.625) if orientation == 3 else (0.625, 0.5))
+        mpp = (slide.info.mpp_x, slide.info.mpp_y)
+    assert mpp == pytest.approx((0.5, 0.625) if orientation == 3 else (0.625, 0.5))
 
 
 def test_rotated_jpeg_tiles_are_not_passed_through(tmp_path: Path, gradient: ImageU8) -> None:

@@ -30,22 +30,22 @@ CORNERS = [(x, y) for y in range(0, 500, 90) for x in range(0, 700, 60)]
 def path(tmp_path_factory):
     rng = np.random.default_rng(0)
     small = rng.integers(0, 255, (140, 180, 3), dtype=np.uint8)
-    found = tmp_path_factory.mktemp("ahead") / "slide.png"
-    Image.fromarray(small).resize((1800, 1400)).save(found)
-    return found
+    result = tmp_path_factory.mktemp("ahead") / "slide.png"
+    Image.fromarray(small).resize((1800, 1400)).save(result)
+    return result
 
 
 @pytest.fixture(scope="module")
 def readers():
-    found = PrefetchPool(2)
-    yield found
-    found.close()
+    pool = PrefetchPool(2)
+    yield pool
+    pool.close()
 
 
 @pytest.fixture(scope="module")
 def slide(path):
-    with open_slide(path) as found:
-        yield found
+    with open_slide(path) as result:
+        yield result
 
 
 def begun(readers, slide, corners=CORNERS, side=SIDE, path=None):

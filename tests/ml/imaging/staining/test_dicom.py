@@ -19,19 +19,19 @@ def of(steps: list[Dataset]) -> Dataset:
 
 
 def code(scheme: str, value: str) -> Dataset:
-    found = Dataset()
-    found.CodingSchemeDesignator, found.CodeValue, found.CodeMeaning = scheme, value, "Jane Doe"
-    return found
+    result = Dataset()
+    result.CodingSchemeDesignator, result.CodeValue, result.CodeMeaning = scheme, value, "Jane Doe"
+    return result
 
 
 def item(name: tuple[str, str], value: tuple[str, str] | str) -> Dataset:
-    found = Dataset()
-    found.ConceptNameCodeSequence = [code(*name)]
+    result = Dataset()
+    result.ConceptNameCodeSequence = [code(*name)]
     if isinstance(value, str):
-        found.ValueType, found.TextValue = "TEXT", value
+        result.ValueType, result.TextValue = "TEXT", value
     else:
-        found.ValueType, found.ConceptCodeSequence = "CODE", [code(*value)]
-    return found
+        result.ValueType, result.ConceptCodeSequence = "CODE", [code(*value)]
+    return result
 
 
 def stained_with(*values: tuple[str, str] | str, old: bool = False) -> Dataset:
@@ -46,7 +46,7 @@ def stained_with(*values: tuple[str, str] | str, old: bool = False) -> Dataset:
     return of([step])
 
 
-HEMATOXYLIN, EOSIN, PAS = (("SCT", one) for one in ("12710003", "36879007", "255808002"))
+HEMATOXYLIN, EOSIN, PAS = (("SCT", entry) for entry in ("12710003", "36879007", "255808002"))
 
 
 @pytest.mark.parametrize(

@@ -36,4 +36,4 @@ def test_each_name_is_its_own_spelling_and_each_code_has_a_meaning() -> None:
     assert [stain_named(name) for name in STAIN_NAMES] == list(STAIN_NAMES)
     group = {code.value: code.meaning for code in codes.cid8112.concepts.values()}
     assert {code: group[code] for code in MEANINGS} == MEANINGS
-    assert {code for one in STAINS for code in one.codes} == set(MEANINGS)
+    assert {code for stain in STAINS for code in stain.codes} == set(MEANINGS)

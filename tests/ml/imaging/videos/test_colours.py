@@ -103,10 +103,10 @@ def test_grey_is_preserved(
     frame = av.VideoFrame.from_ndarray(stored, format=pix_fmt)
     path = write_video(tmp_path / name, frame, codec)
     transcode_h264(path, tmp_path / "web.mp4")
-    for one in (path, tmp_path / "web.mp4"):
-        found = middles(read_frame(one, int(probe_video(one).frames.pts[2])))
+    for item in (path, tmp_path / "web.mp4"):
+        result = middles(read_frame(item, int(probe_video(item).frames.pts[2])))
         expected = np.array([0, 64, 128, 255])[:, None]
-        assert np.abs(np.array(found, int) - expected).max() <= 4
+        assert np.abs(np.array(result, int) - expected).max() <= 4
 
 
 def _linear(rgb: ArrayF64) -> ArrayF64:
@@ -165,12 +165,12 @@ def test_highlights_of_a_high_dynamic_range_keep_their_order(tmp_path: Path) -> 
     levels = np.repeat([0.5, 1.0, 4.0, 20.0], 64)[None, :, None].repeat(64, 0).repeat(3, 2)
     frame = yuv_frame(_pq(levels), "2020", "yuv420p10le")
     path = write_video(tmp_path / "a.mkv", frame, "libx265", tags=Tags(9, 9, 16, 1))
-    found = [
+    result = [
         colour[1] for colour in middles(read_frame(path, int(probe_video(path).frames.pts[2])))
     ]
-    assert found == sorted(found)
-    assert found[0] == pytest.approx(188, abs=4)
-    assert found[1] > found[0] + 20
+    assert result == sorted(result)
+    assert result[0] == pytest.approx(188, abs=4)
+    assert result[1] > result[0] + 20
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def test_every_picture_is_oriented_by_the_display_matrix(
     assert (info.width_px, info.height_px) == info.geometry.size == size
     pts = info.frames.pts.tolist()
     pictures = [read_frame(path, pts[2]), *(rgb for _, _, rgb in iter_frames(path, step=3))]
-    found = json.loads(json.dumps(inspect_video(path=str(path), out_dir=str(tmp_path))))
-    assert DisplayGeometry(**found["geometry"]) == info.geometry
+    data = json.loads(json.dumps(inspect_video(path=str(path), out_dir=str(tmp_path))))
+    assert DisplayGeometry(**data["geometry"]) == info.geometry
     pictures.append(np.asarray(Image.open(tmp_path / POSTER_NAME)))
     strip = filmstrip(path, info.frames, [0], is_long=False)
     pictures.append(strip)
@@ -143,8 +143,8 @@ def test_a_circle_is_round_in_every_rendition(
     transcode_h264(path, tmp_path / "web.mp4")
     rendition = probe_video(tmp_path / "web.mp4")
     assert rendition.geometry == DisplayGeometry(*size)
-    for one, pts in ((path, info.frames.pts[2]), (tmp_path / "web.mp4", rendition.frames.pts[2])):
-        rgb = read_frame(one, int(pts))
+    for item, pts in ((path, info.frames.pts[2]), (tmp_path / "web.mp4", rendition.frames.pts[2])):
+        rgb = read_frame(item, int(pts))
         assert rgb.shape == (size[1], size[0], 3)
         expected = (size[0] / 2, size[1] / 2, 200, 200)
         assert box_of_disc(rgb) == pytest.approx(expected, abs=3)
@@ -155,7 +155,7 @@ def test_a_mosaic_is_made_of_displayed_frames(tmp_path: Path) -> None:
     path = write_video(
         tmp_path / "a.mp4", frame, "libx264", matrix=MATRICES["transposed"], aspect=Fraction(2)
     )
-    frames = [found.rgb for found in open_source(path).frames()]
+    frames = [item.rgb for item in open_source(path).frames()]
     assert len(frames) == 6
     for rgb in frames:
         assert rgb is not None and rgb.shape == (640, 240, 3)

@@ -141,7 +141,7 @@ SIMILAR = [
 
 @pytest.fixture(
     scope="module",
-    params=[*RECIPES, *(pytest.param(one, marks=pytest.mark.endurance) for one in SIMILAR)],
+    params=[*RECIPES, *(pytest.param(item, marks=pytest.mark.endurance) for item in SIMILAR)],
     ids=lambda recipe: recipe.name,
 )
 def sample(

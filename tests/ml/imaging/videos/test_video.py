@@ -207,10 +207,10 @@ def test_ten_bit_and_interlaced_videos_lose_no_frame(
     assert (first.format.components[0].bits, first.interlaced_frame) == (bits, is_interlaced)
     transcode_h264(path, path.with_name("web.mp4"))
     assert probe_video(path.with_name("web.mp4")).browser_playable
-    for one in (path, path.with_name("web.mp4")):
-        table = probe_video(one).frames
-        assert [number_of(rgb) for _, _, rgb in iter_frames(one)] == list(range(60))
-        assert number_of(read_frame(one, int(table.pts[31]))) == 31
+    for item in (path, path.with_name("web.mp4")):
+        table = probe_video(item).frames
+        assert [number_of(rgb) for _, _, rgb in iter_frames(item)] == list(range(60))
+        assert number_of(read_frame(item, int(table.pts[31]))) == 31
 
 
 def test_the_poster_skips_a_black_lead_in(make_video: MakeVideo) -> None:

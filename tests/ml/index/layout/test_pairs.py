@@ -57,11 +57,13 @@ def test_pairs_are_exactly_those_within_the_distance(data, monkeypatch, block):
     radius = float(np.quantile(expected[np.triu_indices(90, 1)], 0.05))
     across, within = pairs_within(vectors, groups, radius, max_pairs=1000)
     assert not across.is_cut
-    for found, same in ((across, False), (within, True)):
+    for result, same in ((across, False), (within, True)):
         a, b = np.nonzero(np.triu(expected <= radius, 1) & ((groups[:, None] == groups) == same))
-        assert {tuple(row) for row in found.rows.tolist()} == set(zip(a, b, strict=True))
-        assert (np.diff(found.distance) >= 0).all()
-        assert np.allclose(found.distance, expected[found.rows[:, 0], found.rows[:, 1]], atol=1e-6)
+        assert {tuple(row) for row in result.rows.tolist()} == set(zip(a, b, strict=True))
+        assert (np.diff(result.distance) >= 0).all()
+        assert np.allclose(
+            result.distance, expected[result.rows[:, 0], result.rows[:, 1]], atol=1e-6
+        )
 
 
 def test_the_nearest_of_too_many_pairs_are_returned(data, monkeypatch):
@@ -86,6 +88,6 @@ def test_copies_far_from_the_origin_are_found():
 
 def test_nearest_distances_equal_the_minimum_of_all(data):
     vectors, _ = data
-    found = nearest_distances(vectors[:5], vectors[5:])
-    assert np.allclose(found, all_distances(vectors)[:5, 5:].min(axis=1), atol=1e-4)
+    distances = nearest_distances(vectors[:5], vectors[5:])
+    assert np.allclose(distances, all_distances(vectors)[:5, 5:].min(axis=1), atol=1e-4)
     assert np.isinf(nearest_distances(vectors[:2], vectors[:0])).all()

@@ -37,7 +37,7 @@ def dataset(*, signal, seed=0, patients=20, each=6, dim=8, labelled=True, judged
         pairs = Judgements(query, other, kinds[query] == kinds[other])
     labels = [f"label {kind}" if labelled else "" for kind in kinds]
     return RegionDataset.create(
-        vectors.astype(np.float32), labels, [f"patient {one}" for one in patient_of], pairs
+        vectors.astype(np.float32), labels, [f"patient {patient}" for patient in patient_of], pairs
     )
 
 
@@ -51,15 +51,19 @@ def test_the_split_by_patient_is_deterministic():
 
 
 def test_learnable_labels_give_a_better_metric():
-    found = learn_from_archive(dataset(signal=1.5))
-    measure = found.comparison.measures[0]
-    assert (found.comparison.measure, measure.name) == (MAP, MAP)
-    assert found.is_better
+    learning = learn_from_archive(dataset(signal=1.5))
+    measure = learning.comparison.measures[0]
+    assert (learning.comparison.measure, measure.name) == (MAP, MAP)
+    assert learning.is_better
     assert 0 < measure.low < measure.gain < measure.high
     assert measure.gain == pytest.approx(measure.new - measure.old)
-    assert (measure.patients, found.comparison.test_patients, found.learned_patients) == (6, 6, 14)
-    assert found.calibration is not None
-    for change in found.comparison.labels:
+    assert (measure.patients, learning.comparison.test_patients, learning.learned_patients) == (
+        6,
+        6,
+        14,
+    )
+    assert learning.calibration is not None
+    for change in learning.comparison.labels:
         assert change.better + change.worse + change.same == change.regions == 18
         assert change.better > change.worse
 
@@ -69,12 +73,14 @@ def test_examples_are_of_test_patients_and_exclude_their_regions():
     examples = learn_from_archive(made).comparison.examples
     is_test = held_out_mask(made.patients)
     assert len(examples) == 6
-    assert [one.gain for one in examples] == sorted((one.gain for one in examples), reverse=True)
-    assert len({made.patients[one.row] for one in examples}) == len(examples)
-    for one in examples:
-        assert is_test[one.row]
-        assert len(one.old) == len(one.new) == 5
-        assert made.patients[one.row] not in made.patients[[*one.old, *one.new]]
+    assert [example.gain for example in examples] == sorted(
+        (example.gain for example in examples), reverse=True
+    )
+    assert len({made.patients[example.row] for example in examples}) == len(examples)
+    for example in examples:
+        assert is_test[example.row]
+        assert len(example.old) == len(example.new) == 5
+        assert made.patients[example.row] not in made.patients[[*example.old, *example.new]]
     first = examples[0]
     away = np.linalg.norm(made.vectors - made.vectors[first.row], axis=1)
     away[made.patients == made.patients[first.row]] = np.inf
@@ -87,12 +93,12 @@ def test_random_labels_give_no_better_metric():
 
 
 def test_a_metric_is_learned_from_judgements_without_labels():
-    found = learn_from_archive(dataset(signal=2.0, labelled=False, judged=True))
-    assert found.comparison.measure == AGREEMENT
-    assert [one.name for one in found.comparison.measures] == [AGREEMENT]
-    assert found.comparison.labels == ()
-    assert found.is_better
-    assert found.comparison.measures[0].new > found.comparison.measures[0].old + 0.1
+    learning = learn_from_archive(dataset(signal=2.0, labelled=False, judged=True))
+    assert learning.comparison.measure == AGREEMENT
+    assert [measure.name for measure in learning.comparison.measures] == [AGREEMENT]
+    assert learning.comparison.labels == ()
+    assert learning.is_better
+    assert learning.comparison.measures[0].new > learning.comparison.measures[0].old + 0.1
 
 
 def test_random_judgements_give_no_better_metric():

@@ -9,8 +9,8 @@ from ml.index.ranking.conformal_bound import MIN_SAMPLES, conformal_bound, neare
 def test_nearest_of_other_places_excludes_the_same_place() -> None:
     vectors = np.array([[0, 0], [0.1, 0], [3, 4]], np.float32)
     elsewhere = np.array([[False, False, True], [False, False, True], [False, False, False]])
-    found = nearest_elsewhere(vectors, elsewhere)
-    assert found == pytest.approx([5, np.hypot(2.9, 4), np.inf])
+    distances = nearest_elsewhere(vectors, elsewhere)
+    assert distances == pytest.approx([5, np.hypot(2.9, 4), np.inf])
 
 
 def test_the_bound_has_the_rank_of_the_false_share() -> None:

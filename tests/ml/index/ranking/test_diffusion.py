@@ -20,8 +20,8 @@ def test_the_end_of_a_chain_is_nearer_than_an_isolated_region():
     gallery = arc(10, 20, 30, 40, 50, -45)
     plain = np.linalg.norm(gallery - query, axis=1)
     assert plain[5] < plain[4]
-    found = diffused_distances(query, gallery, DiffusionConfig(neighbours=2, direct=0))
-    assert found.argmax() == 5
+    distances = diffused_distances(query, gallery, DiffusionConfig(neighbours=2, direct=0))
+    assert distances.argmax() == 5
 
 
 def test_the_result_is_the_limit_of_iterated_diffusion():
@@ -45,25 +45,25 @@ def test_the_result_is_the_limit_of_iterated_diffusion():
     state = start.copy()
     for _ in range(500):
         state = config.alpha * (weights / np.sqrt(np.outer(degree, degree))) @ state + start
-    found = diffused_distances(query, gallery, config)
+    distances = diffused_distances(query, gallery, config)
     reached = state > 1e-12
     assert reached.sum() >= 4
-    assert found[reached] == pytest.approx(-state[reached] / state.max())
-    assert (found[~reached] >= 0).all()
+    assert distances[reached] == pytest.approx(-state[reached] / state.max())
+    assert (distances[~reached] >= 0).all()
 
 
 def test_regions_beyond_the_reach_are_ordered_by_distance():
     gallery, query = arc(10, 20, 30, 40, 50, -45), arc(0)[0]
-    found = diffused_distances(query, gallery, DiffusionConfig(neighbours=2, direct=0, reach=3))
-    assert (found[:3] < 0).all() and np.argsort(found)[3:].tolist() == [3, 5, 4]
+    distances = diffused_distances(query, gallery, DiffusionConfig(neighbours=2, direct=0, reach=3))
+    assert (distances[:3] < 0).all() and np.argsort(distances)[3:].tolist() == [3, 5, 4]
     near = diffused_distances(query, gallery[:3], DiffusionConfig(neighbours=2, direct=0))
-    assert found[:3] == pytest.approx(near)
+    assert distances[:3] == pytest.approx(near)
 
 
 def test_unreached_regions_are_ordered_by_distance():
     gallery = arc(5, 6, 170, 120)  # the last two have only each other as neighbours
-    found = diffused_distances(arc(0)[0], gallery, DiffusionConfig(neighbours=1, direct=0))
-    assert np.argsort(found).tolist() == [0, 1, 3, 2]
+    distances = diffused_distances(arc(0)[0], gallery, DiffusionConfig(neighbours=1, direct=0))
+    assert np.argsort(distances).tolist() == [0, 1, 3, 2]
 
 
 def test_a_large_direct_weight_gives_the_order_of_distances():

@@ -94,10 +94,10 @@ def test_the_smallest_image_is_described(descriptor):
 
 def test_key_points_and_points_have_equal_rows(descriptor, image):
     xy = np.array([[30, 40], [70, 50]], np.float32)
-    one = np.ones(2, np.float32)
-    detected = Keypoints(xy, one, 9 * one, 45 * one)
+    sizes = np.ones(2, np.float32)
+    detected = Keypoints(xy, sizes, 9 * sizes, 45 * sizes)
     rows = descriptor.describe_keypoints(image, detected)
-    assert np.array_equal(rows, descriptor.describe(image, xy, one))
+    assert np.array_equal(rows, descriptor.describe(image, xy, sizes))
 
 
 def test_points_of_another_shape_raise_an_error(descriptor, image):
@@ -134,11 +134,11 @@ def test_chunks_do_not_change_the_rows(monkeypatch, image):
 def test_other_weights_are_loaded_and_named_by_name_and_file(tmp_path, image):
     file = tmp_path / "w.safetensors"
     save_descriptor(file, stored("graph"))
-    found = load_descriptor(f"graph:{file}")
-    assert (found.name, found.version, found.dim) == (f"graph:{file}", "0.1", 6)
+    descriptor = load_descriptor(f"graph:{file}")
+    assert (descriptor.name, descriptor.version, descriptor.dim) == (f"graph:{file}", "0.1", 6)
     xy = np.array([[30.0, 40.0], [70.0, 50.0]])
     again = descriptor_from_file(file)
-    assert np.array_equal(described(found, image, xy), described(again, image, xy))
+    assert np.array_equal(described(descriptor, image, xy), described(again, image, xy))
     with pytest.raises(WeightsError, match=r"w\.safetensors.*graph.*cnn"):
         load_descriptor(f"cnn:{file}")
     with pytest.raises(WeightsError, match=r"none\.safetensors"):
@@ -235,15 +235,15 @@ def test_weights_of_another_size_or_not_finite_raise_an_error(weights):
 @pytest.mark.parametrize(("name", "min_matches"), [("triplet", 0.5), ("cnn", 0.8), ("graph", 0.8)])
 def test_the_shipped_weights_match_a_warped_image(name, min_matches, vessels, warped_vessels):
     warped, matrix = warped_vessels
-    found = detect_keypoints(vessels, config=DetectorConfig("sift", max_keypoints=200))
-    moved = transform_points(matrix, found.xy).astype(np.float32)
+    result = detect_keypoints(vessels, config=DetectorConfig("sift", max_keypoints=200))
+    moved = transform_points(matrix, result.xy).astype(np.float32)
     inside = (moved > 0).all(axis=1) & (moved[:, 0] < 479) & (moved[:, 1] < 359)
-    one = np.ones(int(inside.sum()), np.float32)
+    sizes = np.ones(int(inside.sum()), np.float32)
     descriptor = load_descriptor(name)
     assert (descriptor.name, descriptor.dim, descriptor.detector) == (name, 128, "sift")
     pairs, _ = match_descriptors(
-        descriptor.describe(vessels, found.xy[inside], one),
-        descriptor.describe(warped, moved[inside], one),
+        descriptor.describe(vessels, result.xy[inside], sizes),
+        descriptor.describe(warped, moved[inside], sizes),
         strategy="nn",
     )
     there = moved[inside]

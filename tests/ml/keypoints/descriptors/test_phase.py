@@ -27,8 +27,8 @@ def slow_correlation(source, target):
 
 def test_the_map_equals_a_slow_transform():
     source, target = texture(8, 1), texture(8, 2)
-    found = phase_correlation(source[None], target[None])[0]
-    assert np.allclose(found, slow_correlation(source, target), atol=1e-8)
+    correlation = phase_correlation(source[None], target[None])[0]
+    assert np.allclose(correlation, slow_correlation(source, target), atol=1e-8)
 
 
 @pytest.mark.parametrize("shift", [(0, 0), (3, -2), (-4, 1)])
@@ -36,8 +36,8 @@ def test_a_circular_shift_has_a_peak_of_one(shift):
     source = texture(16)
     # the target shows at (x, y) what the source has at (x + du, y + dv)
     target = np.roll(source, (-shift[1], -shift[0]), axis=(0, 1))
-    found, peak = peak_shift(phase_correlation(source[None], target[None]), reach_px=5)
-    assert np.allclose(found[0], shift, atol=1e-6)
+    result, peak = peak_shift(phase_correlation(source[None], target[None]), reach_px=5)
+    assert np.allclose(result[0], shift, atol=1e-6)
     assert np.allclose(peak, 1)
 
 
@@ -52,23 +52,23 @@ def test_a_shift_is_estimated_within_a_third_of_a_pixel(shift):
         flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
         return cv2.warpAffine(big, matrix, (32, 32), flags=flags).astype(np.float64)
 
-    found = refine_shift(window(0, 0)[None], window(*shift)[None], reach_px=4)
-    assert np.abs(found[0] - shift).max() < 0.34
+    offsets = refine_shift(window(0, 0)[None], window(*shift)[None], reach_px=4)
+    assert np.abs(offsets[0] - shift).max() < 0.34
 
 
 def test_the_vertex_of_a_parabola_equals_a_hand_worked_value():
     # 0.6, 1.0, 0.8 at -1, 0, 1: top at 0.5 (0.6 - 0.8) / (0.6 - 2 + 0.8) = 1/6
     correlation = np.zeros((1, 8, 8))
     correlation[0, 0, [7, 0, 1]] = 0.6, 1.0, 0.8
-    found, peak = peak_shift(correlation, reach_px=2)
-    assert np.allclose(found, [[1 / 6, 0]], atol=1e-6) and peak[0] == 1
+    result, peak = peak_shift(correlation, reach_px=2)
+    assert np.allclose(result, [[1 / 6, 0]], atol=1e-6) and peak[0] == 1
 
 
 def test_windows_without_contrast_have_no_shift():
     flat = np.full((2, 16, 16), 7.0)
     assert np.array_equal(phase_correlation(flat - 7, flat - 7), np.zeros_like(flat))
-    found = refine_shift(flat, flat, reach_px=4, min_peak=0.1)
-    assert np.array_equal(found, np.zeros((2, 2)))
+    shift = refine_shift(flat, flat, reach_px=4, min_peak=0.1)
+    assert np.array_equal(shift, np.zeros((2, 2)))
 
 
 def test_windows_that_do_not_correlate_have_no_shift():

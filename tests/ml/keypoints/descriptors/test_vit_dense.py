@@ -60,9 +60,9 @@ def test_no_patches_give_no_pairs():
 
 def test_identical_images_match_in_place(tiny):
     image = texture((60, 80))
-    found = match_dense(image, image, descriptor=tiny, config=DenseConfig(ratio=0.0))
-    assert len(found) >= 0.98 * 15 * 20 and np.allclose(found.score, 1, atol=1e-4)
-    assert np.allclose(found.xy_a, found.xy_b, atol=1e-3)
+    matches = match_dense(image, image, descriptor=tiny, config=DenseConfig(ratio=0.0))
+    assert len(matches) >= 0.98 * 15 * 20 and np.allclose(matches.score, 1, atol=1e-4)
+    assert np.allclose(matches.xy_a, matches.xy_b, atol=1e-3)
 
 
 def test_refinement_estimates_the_shift_within_a_patch():
@@ -127,8 +127,8 @@ def test_the_ratio_rejects_repeated_structures():
 def test_matches_are_in_pixels_of_each_image(tiny):
     image = texture((60, 80))
     small = cv2.resize(image, (40, 30), interpolation=cv2.INTER_AREA)
-    found = match_dense(image, small, descriptor=tiny, config=DenseConfig(ratio=0.0))
-    assert found.xy_a[:, 0].max() > 41 and found.xy_b[:, 0].max() < 40
+    matches = match_dense(image, small, descriptor=tiny, config=DenseConfig(ratio=0.0))
+    assert matches.xy_a[:, 0].max() > 41 and matches.xy_b[:, 0].max() < 40
 
 
 def test_a_published_architecture_is_adapted_and_matches(published, tmp_path):
@@ -137,5 +137,5 @@ def test_a_published_architecture_is_adapted_and_matches(published, tmp_path):
     save_network(path, network, version="1")
     descriptor = descriptor_from_file(path)
     image = texture((84, 112))
-    found = match_dense(image, image, descriptor=descriptor)
-    assert len(found) >= 0.9 * 6 * 8 and np.allclose(found.xy_a, found.xy_b, atol=1e-3)
+    matches = match_dense(image, image, descriptor=descriptor)
+    assert len(matches) >= 0.9 * 6 * 8 and np.allclose(matches.xy_a, matches.xy_b, atol=1e-3)

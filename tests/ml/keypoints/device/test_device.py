@@ -78,8 +78,8 @@ def test_neighbours_equal_those_of_the_cpu(rows, on_device, strategy):
     options = {"strategy": strategy, "ratio": 0.9 if strategy == "ratio" else None}
     pairs, distance = match_descriptors(*rows, **options)
     on_device()
-    found, apart = match_descriptors(*rows, **options)
-    assert len(pairs) > 200 and np.array_equal(found, pairs)
+    result, apart = match_descriptors(*rows, **options)
+    assert len(pairs) > 200 and np.array_equal(result, pairs)
     assert np.allclose(apart, distance, atol=1e-3)
 
 
@@ -88,8 +88,8 @@ def test_scores_of_mutual_neighbours_equal_those_of_the_cpu(rows, on_device):
     expected = match_mutual(a, b, ratio=0.95), match_mutual(a, b[:1], ratio=0.95)
     on_device()
     for (pairs, score), other in zip(expected, (b, b[:1]), strict=True):
-        found, scores = match_mutual(a, other, ratio=0.95)
-        assert np.array_equal(found, pairs) and np.allclose(scores, score, atol=1e-3)
+        result, scores = match_mutual(a, other, ratio=0.95)
+        assert np.array_equal(result, pairs) and np.allclose(scores, score, atol=1e-3)
 
 
 def test_blocks_that_do_not_fit_are_halved(rows, fast, monkeypatch):
@@ -104,8 +104,8 @@ def test_blocks_that_do_not_fit_are_halved(rows, fast, monkeypatch):
         return real(lengths, block, *args, **options)
 
     monkeypatch.setattr(torch, "addmm", small)
-    for one, other in zip(nearest_on(fast, a, b), expected, strict=True):
-        assert np.allclose(one, other, atol=1e-4)
+    for first, other in zip(nearest_on(fast, a, b), expected, strict=True):
+        assert np.allclose(first, other, atol=1e-4)
     assert sum(size for size in sizes if size <= 200) == 700
 
 
@@ -113,8 +113,8 @@ def test_matches_of_images_agree_with_the_cpu(on_device):
     images = textured(), textured((6.0, 3.0))
     expected = match_images(*images)
     on_device()
-    found = match_images(*images)
+    matches = match_images(*images)
     assert len(expected.xy_a) > 100
-    assert abs(len(found.xy_a) - len(expected.xy_a)) < 0.05 * len(expected.xy_a)
-    near = np.abs(found.xy_b - found.xy_a - [6, 3]).max(axis=1)
+    assert abs(len(matches.xy_a) - len(expected.xy_a)) < 0.05 * len(expected.xy_a)
+    near = np.abs(matches.xy_b - matches.xy_a - [6, 3]).max(axis=1)
     assert np.median(near) < 0.1 and (near < 1).mean() > 0.98

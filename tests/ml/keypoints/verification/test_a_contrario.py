@@ -12,13 +12,13 @@ from ml.keypoints.verification.a_contrario import log10_false_alarms
 def test_the_number_of_false_alarms_equals_a_hand_worked_value() -> None:
     # 3 (8 - 3) C(8, 5) C(5, 3) 0.01^2
     expected = 3 * 5 * math.comb(8, 5) * math.comb(5, 3) * 0.01**2
-    found = log10_false_alarms(5, 8, sample=3, share=0.01, models=3.0)
-    np.testing.assert_allclose(found, math.log10(expected))
+    log10_count = log10_false_alarms(5, 8, sample=3, share=0.01, models=3.0)
+    np.testing.assert_allclose(log10_count, math.log10(expected))
 
 
 def test_only_the_sample_is_not_meaningful() -> None:
-    found = log10_false_alarms([0, 2, 3], [10, 10, 10], sample=3, share=0.01)
-    assert np.isinf(found).all()
+    log10_count = log10_false_alarms([0, 2, 3], [10, 10, 10], sample=3, share=0.01)
+    assert np.isinf(log10_count).all()
 
 
 def test_false_alarms_fall_with_agreement_and_rise_with_chance() -> None:

@@ -33,15 +33,15 @@ def test_points_are_found_at_their_positions(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     a, b, model, xy, to = _pair(vessels, warped_vessels)
-    found = complete_matches(smooth_pair(a, b), xy, model)
-    assert len(found) > 50
+    completed = complete_matches(smooth_pair(a, b), xy, model)
+    assert len(completed) > 50
     truth = {tuple(p): q for p, q in zip(xy.tolist(), to, strict=True)}
     error = [
         np.hypot(*(truth[tuple(p)] - q))
-        for p, q in zip(found.xy_a.tolist(), found.xy_b, strict=True)
+        for p, q in zip(completed.xy_a.tolist(), completed.xy_b, strict=True)
     ]
     assert np.quantile(error, 0.95) < 0.5
-    assert ((found.score >= 0) & (found.score <= 0.5)).all()
+    assert ((completed.score >= 0) & (completed.score <= 0.5)).all()
 
 
 def test_points_outside_b_are_not_found(
@@ -59,11 +59,11 @@ def test_approximate_positions_are_refined(
     a, b, model, xy, to = _pair(vessels, warped_vessels)
     rough = to + np.random.default_rng(2).normal(0, 0.8, to.shape).astype("f4")
     rough_matches = Matches(xy, rough, np.full(len(xy), 0.6, np.float32))
-    found = refine_matches(smooth_pair(a, b), rough_matches, model)
-    before, after = (np.median(np.hypot(*(m.xy_b - to).T)) for m in (rough_matches, found))
+    matches = refine_matches(smooth_pair(a, b), rough_matches, model)
+    before, after = (np.median(np.hypot(*(m.xy_b - to).T)) for m in (rough_matches, matches))
     assert after < 0.4 * before
-    assert ((found.score >= 0.3) & (found.score <= 0.8)).all()
-    np.testing.assert_array_equal(found.xy_a, rough_matches.xy_a)
+    assert ((matches.score >= 0.3) & (matches.score <= 0.8)).all()
+    np.testing.assert_array_equal(matches.xy_a, rough_matches.xy_a)
 
 
 def test_a_poor_alignment_retains_its_position_and_lowers_its_score(
@@ -72,11 +72,11 @@ def test_a_poor_alignment_retains_its_position_and_lowers_its_score(
     a, b, model, xy, to = _pair(vessels, warped_vessels)
     wrong = to + np.float32(40.0)
     rough_matches = Matches(xy, wrong, np.full(len(xy), 0.9, np.float32))
-    found = refine_matches(smooth_pair(a, b), rough_matches, model)
-    is_unchanged = (found.xy_b == wrong).all(axis=1)
+    matches = refine_matches(smooth_pair(a, b), rough_matches, model)
+    is_unchanged = (matches.xy_b == wrong).all(axis=1)
     assert is_unchanged.sum() > 100
-    assert (found.score[is_unchanged] >= 0.45).all()
-    assert np.median(found.score[is_unchanged]) < 0.8
+    assert (matches.score[is_unchanged] >= 0.45).all()
+    assert np.median(matches.score[is_unchanged]) < 0.8
 
 
 def test_points_near_others_are_excluded() -> None:

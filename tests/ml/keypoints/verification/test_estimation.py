@@ -30,12 +30,12 @@ def test_the_motion_is_recovered_among_outliers(model: str, method: str) -> None
     xy_a = _points()
     xy_b = transform_points(TRUTH[model], xy_a)
     xy_b[:40] += np.random.default_rng(2).uniform(20, 90, (40, 2))
-    found = estimate_transform(
+    transform = estimate_transform(
         xy_a.astype("f4"), xy_b.astype("f4"), model=model, threshold_px=2.0, method=method
     )
-    assert found.inliers.tolist() == [False] * 40 + [True] * 80
+    assert transform.inliers.tolist() == [False] * 40 + [True] * 80
     corners = np.array([[0, 0], [400, 0], [400, 400], [0, 400.0]])
-    error = transform_points(found.matrix, corners) - transform_points(TRUTH[model], corners)
+    error = transform_points(transform.matrix, corners) - transform_points(TRUTH[model], corners)
     assert np.abs(error).max() < 0.05
 
 
@@ -53,9 +53,9 @@ def test_a_fundamental_matrix_explains_a_rigid_scene() -> None:
     xy_a = (500 * scene[:, :2] / scene[:, 2:] + 320).astype("f4")
     xy_b = (500 * moved[:, :2] / moved[:, 2:] + 320).astype("f4")
     xy_b[:20] += rng.uniform(30, 80, (20, 2)).astype("f4")
-    found = estimate_fundamental(xy_a, xy_b)
-    assert found.inliers[20:].sum() >= 65
-    inner = symmetric_epipolar_px(found.matrix, xy_a[20:], xy_b[20:])
+    fundamental = estimate_fundamental(xy_a, xy_b)
+    assert fundamental.inliers[20:].sum() >= 65
+    inner = symmetric_epipolar_px(fundamental.matrix, xy_a[20:], xy_b[20:])
     assert np.median(inner) < 0.2
 
 

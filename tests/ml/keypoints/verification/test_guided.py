@@ -49,7 +49,7 @@ def test_rows_without_a_descriptor_never_match() -> None:
     zero = np.zeros((1, 2), np.float32)
     for a, b in ((zero, _rows(0.0)), (_rows(0.0), zero), (zero[:0], _rows(0.0))):
         predicted = np.full((len(a), 2), 10.0)
-        found = guided_matches(
+        matches = guided_matches(
             a, b, xy_b, predicted, np.full(len(a), 4.0), ratio=1.0, max_distance=9
         )
-        assert len(found[0]) == 0
+        assert len(matches[0]) == 0

@@ -31,17 +31,17 @@ def test_a_known_shift_is_found(texture: np.ndarray, step_px: float) -> None:
     moved = cv2.warpAffine(texture, matrix, (320, 240), flags=cv2.INTER_CUBIC)
     xy, same = _grid(), np.tile(np.eye(2), (len(_grid()), 1, 1))
     config = AlignConfig(step_px=step_px)
-    found = align_patches(texture, moved, xy, xy, same, config=config)
-    assert found.is_converged.all()
-    assert np.abs(found.xy_b - xy - shift).max() < 0.1
-    assert found.zncc.min() > 0.99
+    alignment = align_patches(texture, moved, xy, xy, same, config=config)
+    assert alignment.is_converged.all()
+    assert np.abs(alignment.xy_b - xy - shift).max() < 0.1
+    assert alignment.zncc.min() > 0.99
 
 
 def test_alignment_is_invariant_to_brightness_and_contrast(texture: np.ndarray) -> None:
     xy, same = _grid(), np.tile(np.eye(2), (len(_grid()), 1, 1))
     start = xy + np.array([0.9, 0.7])
-    found = align_patches(texture, 0.4 * texture + 60, xy, start, same)
-    assert np.abs(found.xy_b - xy).max() < 0.05
+    alignment = align_patches(texture, 0.4 * texture + 60, xy, start, same)
+    assert np.abs(alignment.xy_b - xy).max() < 0.05
 
 
 def test_rotation_and_scale_are_taken_from_the_local_map(texture: np.ndarray) -> None:
@@ -50,34 +50,36 @@ def test_rotation_and_scale_are_taken_from_the_local_map(texture: np.ndarray) ->
     xy = np.random.default_rng(1).uniform((120, 80), (200, 160), (40, 2))
     truth = transform_points(turn, xy)
     start = truth + np.random.default_rng(2).uniform(-1.5, 1.5, xy.shape)
-    found = align_patches(texture, moved, xy, start, homography_jacobian(turn, xy.astype("f4")))
-    error = np.hypot(*(found.xy_b - truth).T)
+    alignment = align_patches(texture, moved, xy, start, homography_jacobian(turn, xy.astype("f4")))
+    error = np.hypot(*(alignment.xy_b - truth).T)
     assert np.median(error) < 0.1
     wrong = align_patches(texture, moved, xy, start, np.tile(np.eye(2), (40, 1, 1)))
-    assert np.median(wrong.zncc) < np.median(found.zncc) - 0.2
+    assert np.median(wrong.zncc) < np.median(alignment.zncc) - 0.2
 
 
 def test_flat_tissue_is_finite_with_a_large_error(texture: np.ndarray) -> None:
     flat = np.full_like(texture, 90)
     xy = _grid()[:5]
-    found = align_patches(flat, texture, xy, xy, np.tile(np.eye(2), (5, 1, 1)))
-    assert np.isfinite(found.xy_b).all()
-    assert np.isfinite(found.noise_px).all()
-    assert (found.zncc < 0.5).all()
-    assert (found.noise_px > 0.3).all()
+    alignment = align_patches(flat, texture, xy, xy, np.tile(np.eye(2), (5, 1, 1)))
+    assert np.isfinite(alignment.xy_b).all()
+    assert np.isfinite(alignment.noise_px).all()
+    assert (alignment.zncc < 0.5).all()
+    assert (alignment.noise_px > 0.3).all()
 
 
 def test_no_points_give_no_points(texture: np.ndarray) -> None:
     nothing = np.zeros((0, 2))
-    found = align_patches(texture, texture, nothing, nothing, np.zeros((0, 2, 2)))
-    assert found.xy_b.shape == (0, 2)
+    alignment = align_patches(texture, texture, nothing, nothing, np.zeros((0, 2, 2)))
+    assert alignment.xy_b.shape == (0, 2)
 
 
 def test_points_outside_the_image_stay_finite(texture: np.ndarray) -> None:
     xy = np.array([[-40.0, 3], [500, 500]])
     config = replace(AlignConfig(), iterations=3)
-    found = align_patches(texture, texture, xy, xy, np.tile(np.eye(2), (2, 1, 1)), config=config)
-    assert np.isfinite(found.xy_b).all()
+    alignment = align_patches(
+        texture, texture, xy, xy, np.tile(np.eye(2), (2, 1, 1)), config=config
+    )
+    assert np.isfinite(alignment.xy_b).all()
 
 
 def test_without_blur_the_plane_is_unchanged() -> None:

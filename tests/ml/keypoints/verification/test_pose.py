@@ -69,8 +69,10 @@ def test_magsac_is_less_noisy_than_ransac() -> None:
     errors: dict[str, list[float]] = {"magsac": [], "ransac": []}
     for seed in range(8):
         noise = np.random.default_rng(seed).normal(0, 0.5, xy_b.shape).astype(np.float32)
-        for method, found in errors.items():
-            found.append(max(_errors_deg(estimate_pose(xy_a, xy_b + noise, CAMERA, method=method))))
+        for method, result in errors.items():
+            result.append(
+                max(_errors_deg(estimate_pose(xy_a, xy_b + noise, CAMERA, method=method)))
+            )
     assert np.median(errors["magsac"]) < 0.7 * np.median(errors["ransac"])
 
 

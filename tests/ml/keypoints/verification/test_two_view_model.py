@@ -37,9 +37,9 @@ def test_a_plane_is_selected() -> None:
     xy_a = _points()
     xy_b = transform_points(PLANE, xy_a) + np.random.default_rng(2).normal(0, 0.3, xy_a.shape)
     xy_b[:6] += 8.0
-    found = find_two_view_model(xy_a.astype("f4"), xy_b.astype("f4"))
-    assert found.kind == "plane"
-    agrees = found.agrees(xy_a.astype("f4"), xy_b.astype("f4"), leave_out=True)
+    model = find_two_view_model(xy_a.astype("f4"), xy_b.astype("f4"))
+    assert model.kind == "plane"
+    agrees = model.agrees(xy_a.astype("f4"), xy_b.astype("f4"), leave_out=True)
     assert not agrees[:6].any()
     assert agrees[6:].mean() > 0.95
 
@@ -53,10 +53,10 @@ def test_noise_along_a_direction_is_a_plane() -> None:
 
 def test_a_relief_is_a_rigid_scene() -> None:
     xy_a, xy_b = _relief()
-    found = find_two_view_model(xy_a, xy_b)
-    assert found.kind == "rigid"
-    assert found.agrees(xy_a, xy_b, leave_out=True).mean() > 0.9
-    back = found.inverse()
+    model = find_two_view_model(xy_a, xy_b)
+    assert model.kind == "rigid"
+    assert model.agrees(xy_a, xy_b, leave_out=True).mean() > 0.9
+    back = model.inverse()
     assert back.agrees(xy_b, xy_a).mean() > 0.9
 
 
@@ -64,16 +64,16 @@ def test_soft_tissue_is_a_local_model() -> None:
     xy_a = _points(500)
     wave = 10 * np.c_[np.sin(xy_a[:, 1] / 40), np.cos(xy_a[:, 0] / 45)]
     xy_b = (xy_a + wave).astype("f4")
-    found = find_two_view_model(xy_a.astype("f4"), xy_b)
-    assert found.kind == "local"
-    assert found.matrix is None
-    assert found.agrees(xy_a.astype("f4"), xy_b, leave_out=True).mean() > 0.9
+    model = find_two_view_model(xy_a.astype("f4"), xy_b)
+    assert model.kind == "local"
+    assert model.matrix is None
+    assert model.agrees(xy_a.astype("f4"), xy_b, leave_out=True).mean() > 0.9
 
 
 def test_no_points_are_accepted_and_five_raise_an_error() -> None:
     xy_a = _points().astype("f4")
-    found = find_two_view_model(xy_a, xy_a)
-    assert found.agrees(xy_a[:0], xy_a[:0]).shape == (0,)
+    model = find_two_view_model(xy_a, xy_a)
+    assert model.agrees(xy_a[:0], xy_a[:0]).shape == (0,)
     with pytest.raises(NotEnoughMatchesError):
         find_two_view_model(xy_a[:5], xy_a[:5])
 
@@ -91,8 +91,8 @@ def test_points_on_the_horizon_use_the_field() -> None:
     support = np.random.default_rng(0).uniform(0, 40, (30, 2))
     field = MotionField(support, transform_points(matrix, support))
     xy = np.array([[20, 20], [100, 5], [150, 5]], np.float32)  # before, on and behind it
-    found = TwoViewModel("plane", matrix, field, 4.0).predict(xy)
-    np.testing.assert_allclose(found.xy_b[0], [25, 25])
-    assert np.isfinite(found.xy_b).all()
-    assert np.isfinite(found.jacobian).all()
-    assert found.spread_px[0] == 0 < found.spread_px[1]
+    predicted = TwoViewModel("plane", matrix, field, 4.0).predict(xy)
+    np.testing.assert_allclose(predicted.xy_b[0], [25, 25])
+    assert np.isfinite(predicted.xy_b).all()
+    assert np.isfinite(predicted.jacobian).all()
+    assert predicted.spread_px[0] == 0 < predicted.spread_px[1]

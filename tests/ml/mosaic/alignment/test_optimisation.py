@@ -83,22 +83,28 @@ def test_a_tilted_anchor_does_not_tilt_the_map() -> None:
     truth[8] = truth[8] @ centre @ tilt @ np.linalg.inv(centre)
     links = _links(truth, (1, 2, 3), 0.0)
     start = compose_along_paths(links, 8)
-    found = adjust_transforms(start, links, 8, model="homography", mask=MASK)
-    flat = {f: np.linalg.solve(found.transforms[8], m) for f, m in found.transforms.items()}
+    transforms = adjust_transforms(start, links, 8, model="homography", mask=MASK)
+    flat = {
+        f: np.linalg.solve(transforms.transforms[8], m) for f, m in transforms.transforms.items()
+    }
     assert _error(flat, truth, 8) < 0.05
-    tilts = np.array([found.transforms[f][2, :2] for f in truth if f != 8])
+    tilts = np.array([transforms.transforms[f][2, :2] for f in truth if f != 8])
     assert np.abs(tilts).max() < 3e-5
     middle = np.array([[99.5, 99.5]])
-    np.testing.assert_allclose(transform_points(found.transforms[8], middle), middle, atol=1e-6)
+    np.testing.assert_allclose(
+        transform_points(transforms.transforms[8], middle), middle, atol=1e-6
+    )
 
 
 def test_the_anchor_is_certain_and_distant_frames_less() -> None:
     truth = _truth(12)
     links = _links(truth, (1, 2), 0.5)
     for model in ("similarity", "homography"):
-        found = adjust_transforms(compose_along_paths(links, 6), links, 6, model=model, mask=MASK)
-        np.testing.assert_array_equal(found.covariance[6][:4, :4], 0)
-        spread = [float(np.trace(found.covariance[f][2:4, 2:4])) for f in (7, 9, 11)]
+        transforms = adjust_transforms(
+            compose_along_paths(links, 6), links, 6, model=model, mask=MASK
+        )
+        np.testing.assert_array_equal(transforms.covariance[6][:4, :4], 0)
+        spread = [float(np.trace(transforms.covariance[f][2:4, 2:4])) for f in (7, 9, 11)]
         assert 0 < spread[0] < spread[1] < spread[2]
 
 
@@ -106,8 +112,10 @@ def test_skip_links_drift_less_than_only_neighbours() -> None:
     truth = _truth(40)
     composed = compose_along_paths(_links(truth, (1,), 0.7), 20)
     links = _links(truth, (1, 2, 5, 8), 0.7)
-    found = adjust_transforms(compose_along_paths(links, 20), links, 20, model="affine", mask=MASK)
-    joint = found.transforms
+    transforms = adjust_transforms(
+        compose_along_paths(links, 20), links, 20, model="affine", mask=MASK
+    )
+    joint = transforms.transforms
     assert _error(joint, truth, 20) < 0.4 * _error(composed, truth, 20)
 
 

@@ -41,8 +41,8 @@ def test_prefetching_does_not_change_the_frames_of_a_video(
     source = open_source(path)
     monkeypatch.setenv(VARIABLE, "1")
     for first in (0, 7, 12):
-        found = list(PrefetchedSource(source).frames(first))
+        items = list(PrefetchedSource(source).frames(first))
         wanted = list(source.frames(first))
-        assert [one.pts for one in found] == [one.pts for one in wanted]
-        assert all(np.array_equal(a.rgb, b.rgb) for a, b in zip(found, wanted, strict=True))
+        assert [frame.pts for frame in items] == [frame.pts for frame in wanted]
+        assert all(np.array_equal(a.rgb, b.rgb) for a, b in zip(items, wanted, strict=True))
     assert PrefetchedSource(ArraySource(pictures, 5)).count == 3

@@ -24,9 +24,9 @@ def write_frames(folder: Path, names: list[str]) -> None:
 def test_frames_of_a_folder_come_in_natural_order_with_their_names(tmp_path: Path) -> None:
     names = [f"Frame_{n}.png" if n % 3 else f"frame_{n}.PNG" for n in range(1, 13)]
     write_frames(tmp_path / "frames", names)
-    found = list(open_source(tmp_path / "frames").frames())
-    assert [frame.name for frame in found] == names
-    assert [int(frame.rgb[0, 0, 0]) for frame in found if frame.rgb is not None] == [
+    items = list(open_source(tmp_path / "frames").frames())
+    assert [frame.name for frame in items] == names
+    assert [int(frame.rgb[0, 0, 0]) for frame in items if frame.rgb is not None] == [
         10 * n for n in range(12)
     ]
     stepped = list(open_source(tmp_path / "frames", step=5).frames(1))

@@ -64,13 +64,13 @@ def test_a_step_equals_the_dense_solution(at_once: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(local_equations, "SOLVER_SHARE", 1e-6)
     monkeypatch.setattr(local_equations, "SOLVER_STEPS", 3_000)
     rng = np.random.default_rng(0)
-    found = [_cells(rng) for _ in PAIRS]
+    result = [_cells(rng) for _ in PAIRS]
     meshes = without_affine(rng.normal(size=(3, NODES, NODES, 2)), AFFINE)
     equations = LocalEquations(3, SIZE, AFFINE, max(SIZE))
-    for cells, (a, b) in zip(found, PAIRS, strict=True):
+    for cells, (a, b) in zip(result, PAIRS, strict=True):
         equations.add(cells, a, b, np.linalg.solve(POSES[b], POSES[a]))
     step = equations.solve(meshes, prior(POSES, SIZE, max(SIZE)), 1.5)
-    wanted = _written_out(found, meshes, 1.5)
+    wanted = _written_out(result, meshes, 1.5)
     assert np.abs(wanted).max() > 0.5
     assert np.abs(step - wanted).max() < 1e-3
     assert np.abs(step - without_affine(step, AFFINE)).max() < 1e-9

@@ -92,7 +92,7 @@ def test_meshes_remove_most_of_the_parallax(hills: Hills, fitted: MosaicResult) 
 
 def test_frames_agree_better_than_by_their_homographies(hills: Hills, fitted: MosaicResult) -> None:
     flat = replace(fitted, frames=tuple(replace(f, mesh=None) for f in fitted.frames))
-    bent, plane = (ncc_by_distance(hills[0], found, distances=(5,)) for found in (fitted, flat))
+    bent, plane = (ncc_by_distance(hills[0], mesh, distances=(5,)) for mesh in (fitted, flat))
     assert bent["5"] > plane["5"] + 0.05
 
 
@@ -198,7 +198,7 @@ def _neighbour_distance_px(frames: list[np.ndarray], folder: Path) -> float:
     runs = [build_mosaic(frames[::way], folder / str(way)) for way in (1, -1)]
     assert all(frame.mesh is not None for run in runs for frame in run.frames)
     own = placed_maps(runs[0])
-    other = {len(frames) - 1 - index: found for index, found in placed_maps(runs[1]).items()}
+    other = {len(frames) - 1 - index: outcome for index, outcome in placed_maps(runs[1]).items()}
     view = np.ones((SIDE, SIDE), bool)
     return run_agreement(own, other, view_points(view), inside=view)["1"]
 

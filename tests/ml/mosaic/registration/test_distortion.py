@@ -54,9 +54,9 @@ def _estimated(frames: list[np.ndarray]) -> tuple[float, ...]:
 @pytest.mark.parametrize("k1", [-0.2, 0.12])
 def test_a_known_coefficient_is_found(k1: float) -> None:
     frames, _ = distorted_sweep(k1, 75)
-    focal, _, cx, _, found, *rest = _estimated(frames)
+    focal, _, cx, _, result, *rest = _estimated(frames)
     assert (focal, cx, rest) == (SIDE_PX / 2, MIDDLE, [0, 0, 0])
-    assert found == pytest.approx(k1, abs=0.03)
+    assert result == pytest.approx(k1, abs=0.03)
 
 
 def test_frames_without_distortion_are_not_changed() -> None:

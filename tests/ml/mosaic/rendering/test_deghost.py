@@ -45,9 +45,9 @@ def test_the_common_hue_is_that_of_the_majority_and_not_the_mean() -> None:
     frames = [_frame(40), _frame(40), _frame(), _frame(), _frame()]
     feather = np.ones((80, 100), np.float32)
     some = [(i, frame.astype(np.float32)) for i, frame in enumerate(frames)]
-    found = find_common_hue(some, feather, _canvas(5))
-    assert found.downsample == 1
-    np.testing.assert_allclose(found.hue[40, 50], [0.5625, 0.21875], atol=2e-3)
+    hue = find_common_hue(some, feather, _canvas(5))
+    assert hue.downsample == 1
+    np.testing.assert_allclose(hue.hue[40, 50], [0.5625, 0.21875], atol=2e-3)
     empty = find_common_hue([], feather, _canvas(5))
     assert not empty.hue.any()
 
@@ -56,11 +56,11 @@ def test_a_large_mosaic_is_decided_on_a_small_canvas() -> None:
     canvas = MosaicCanvas(1536, 768, {0: np.eye(3)}, {})
     frame = np.full((768, 1536, 3), METAL, np.float32)
     frame[:, 768:] = TISSUE
-    found = find_common_hue([(0, frame)], np.ones((768, 1536), np.float32), canvas)
-    assert (found.downsample, found.hue.shape) == (4, (192, 384, 2))
+    hue = find_common_hue([(0, frame)], np.ones((768, 1536), np.float32), canvas)
+    assert (hue.downsample, hue.hue.shape) == (4, (192, 384, 2))
     box = frame[100:200, 900:1000]
-    assert found.share(box, 900, 100).min() > 0.99
-    assert found.share(box, 100, 100).max() < 2 * MIN_SHARE
+    assert hue.share(box, 900, 100).min() > 0.99
+    assert hue.share(box, 100, 100).max() < 2 * MIN_SHARE
 
 
 def test_an_instrument_that_moves_over_the_tissue_is_left_out(tmp_path: Path) -> None:

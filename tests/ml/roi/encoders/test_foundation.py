@@ -64,10 +64,10 @@ def test_a_published_file_gives_vectors_of_the_length_of_the_recipe(name, tmp_pa
     encoder = foundation_encoder(recipe, path, device="cpu")
     assert encoder.name == f"hub:{name}" and encoder.dim == recipe.dim
     patch = tissue(recipe.tile_px, recipe.tile_px, seed=1)
-    found = encoder.encode([patch], published_stains(patch))
+    features = encoder.encode([patch], published_stains(patch))
     with torch.inference_mode():
         expected = network(torch.from_numpy(recipe.transform.apply(patch)[None])).numpy()
-    assert np.array_equal(found, expected)
+    assert np.array_equal(features, expected)
 
 
 def test_virchow2_concatenates_class_token_and_mean_of_the_patches(tmp_path):

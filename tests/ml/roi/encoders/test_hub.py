@@ -76,8 +76,8 @@ def test_a_network_gets_the_published_preprocessing_and_pooling(folder, tissue, 
         pytest.skip("no tokens")
     encoder = load_hub_encoder(f"hf:{path}" + (f"#{pool}" if pool else ""), "cpu")
     patch = tissue(50, 50, seed=1)
-    found = encoder.encode([patch], published_stains(patch))[0]
-    assert np.allclose(found, by_hand(model, kind, patch, pool or "cls"), atol=1e-4)
+    features = encoder.encode([patch], published_stains(patch))[0]
+    assert np.allclose(features, by_hand(model, kind, patch, pool or "cls"), atol=1e-4)
 
 
 def test_the_registry_supports_the_prefixes(tmp_path, tissue):

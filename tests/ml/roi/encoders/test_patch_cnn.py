@@ -60,8 +60,8 @@ def test_the_vector_of_a_patch_is_the_mean_of_its_windows(cnn, tissue):
     patch = tissue(224, 224)
     with torch.inference_mode():
         rows = [cnn.network(window[None])[0].numpy() for window in images_of(patch)]
-    found = cnn.encode([patch], published_stains(patch))[0]
-    assert np.allclose(found, np.mean(rows, axis=0), atol=1e-5)
+    features = cnn.encode([patch], published_stains(patch))[0]
+    assert np.allclose(features, np.mean(rows, axis=0), atol=1e-5)
 
 
 def test_the_vector_hardly_depends_on_strength_and_hue_of_the_stain(cnn, tissue):
@@ -89,8 +89,8 @@ def test_weights_round_trip_in_half_precision(cnn, tissue, tmp_path):
     save_patch_cnn(path, name="mine", version="1", network=cnn.network)
     patch = tissue(224, 224)
     stains = published_stains(patch)
-    found = load_patch_cnn(path).encode([patch], stains)
-    assert np.allclose(found, cnn.encode([patch], stains), atol=1e-2)
+    features = load_patch_cnn(path).encode([patch], stains)
+    assert np.allclose(features, cnn.encode([patch], stains), atol=1e-2)
     other = load_patch_cnn(path, readout="moments")
     assert other.dim == 20 and other.encode([patch], stains).shape == (1, 20)
     path.write_bytes(path.read_bytes()[:99])

@@ -25,10 +25,10 @@ def by_hand(tokens, pool, prefix):
 @pytest.mark.parametrize("prefix", [1, 5])
 def test_register_tokens_are_ignored(pool, prefix):
     tokens = torch.randn(3, 12, 4)
-    found = pool_tokens(tokens, pool, prefix=prefix).numpy()
-    assert np.allclose(found, by_hand(tokens, pool, prefix), atol=1e-6)
+    array = pool_tokens(tokens, pool, prefix=prefix).numpy()
+    assert np.allclose(array, by_hand(tokens, pool, prefix), atol=1e-6)
     tokens[:, 1:prefix] = 1e9
-    assert np.array_equal(pool_tokens(tokens, pool, prefix=prefix).numpy(), found)
+    assert np.array_equal(pool_tokens(tokens, pool, prefix=prefix).numpy(), array)
 
 
 def test_an_unknown_pooling_raises_an_error():

@@ -45,9 +45,9 @@ def patches(tissue):
 
 def test_a_published_encoder_implements_the_protocol_and_ignores_stains(encoder, patches):
     assert isinstance(encoder, PatchEncoder) and encoder.batch == 1
-    found = encoder.encode(patches, published_stains(patches[0]))
-    assert found.shape == (5, encoder.dim) == (5, 64) and found.dtype == np.float32
-    assert np.array_equal(found, encoder.encode(patches, published_stains(patches[3])))
+    features = encoder.encode(patches, published_stains(patches[0]))
+    assert features.shape == (5, encoder.dim) == (5, 64) and features.dtype == np.float32
+    assert np.array_equal(features, encoder.encode(patches, published_stains(patches[3])))
 
 
 def test_on_a_cpu_a_vector_does_not_depend_on_other_patches(encoder, patches):

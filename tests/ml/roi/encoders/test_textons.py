@@ -30,10 +30,10 @@ def encoder(tissue):
 
 def test_a_texton_encoder_implements_the_protocol_with_unit_vectors(encoder, tissue):
     patches = [tissue(224, 224, seed=seed) for seed in (1, 2)]
-    found = encoder.encode(patches, published_stains(patches[0]))
+    features = encoder.encode(patches, published_stains(patches[0]))
     assert isinstance(encoder, PatchEncoder)
-    assert found.shape == (2, 8) and found.dtype == np.float32
-    assert np.square(found).sum(axis=1) == pytest.approx([1, 1], abs=1e-5)
+    assert features.shape == (2, 8) and features.dtype == np.float32
+    assert np.square(features).sum(axis=1) == pytest.approx([1, 1], abs=1e-5)
 
 
 def test_a_vector_does_not_depend_on_other_patches_or_stains(encoder, tissue):
@@ -70,8 +70,8 @@ def test_the_registry_loads_textons_with_a_dictionary(encoder):
 def test_textons_are_nearly_invariant_to_rotation(encoder, tissue):
     patch, other = tissue(224, 224, seed=6), tissue(224, 224, seed=7, nuclei_per_mpx=400)
     turned = np.ascontiguousarray(np.rot90(patch))
-    found, again, far = (encoder.histogram(image) for image in (patch, turned, other))
-    assert np.linalg.norm(found - again) < 0.3 * np.linalg.norm(found - far)
+    result, again, far = (encoder.histogram(image) for image in (patch, turned, other))
+    assert np.linalg.norm(result - again) < 0.3 * np.linalg.norm(result - far)
 
 
 def test_only_points_inside_the_mask_are_counted(encoder, tissue):

@@ -27,9 +27,9 @@ def standard(pixels, mean=IMAGENET_MEAN, std=IMAGENET_STD):
 
 def test_a_patch_of_the_right_size_is_only_standardised():
     patch = noise(20, 20)
-    found = ImageTransform(20, 20, mean=(0.7, 0.5, 0.6), std=(0.2, 0.1, 0.3)).apply(patch)
-    assert found.shape == (3, 20, 20) and found.dtype == np.float32
-    assert np.allclose(found, standard(patch, (0.7, 0.5, 0.6), (0.2, 0.1, 0.3)), atol=1e-5)
+    image = ImageTransform(20, 20, mean=(0.7, 0.5, 0.6), std=(0.2, 0.1, 0.3)).apply(patch)
+    assert image.shape == (3, 20, 20) and image.dtype == np.float32
+    assert np.allclose(image, standard(patch, (0.7, 0.5, 0.6), (0.2, 0.1, 0.3)), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["bilinear", "bicubic", "lanczos"])
@@ -37,21 +37,21 @@ def test_resizing_equals_pillow(name):
     patch = noise(256, 256)
     filter_ = Image.Resampling[name.upper()]
     expected = np.asarray(Image.fromarray(patch).resize((224, 224), filter_))
-    found = ImageTransform(224, 224, interpolation=name).apply(patch)
-    assert np.allclose(found, standard(expected), atol=1e-5)
+    image = ImageTransform(224, 224, interpolation=name).apply(patch)
+    assert np.allclose(image, standard(expected), atol=1e-5)
 
 
 def test_the_centre_is_cropped():
     patch = noise(256, 256)
-    found = ImageTransform(256, 224).apply(patch)
-    assert np.allclose(found, standard(patch[16:240, 16:240]), atol=1e-5)
+    image = ImageTransform(256, 224).apply(patch)
+    assert np.allclose(image, standard(patch[16:240, 16:240]), atol=1e-5)
 
 
 def test_the_shorter_side_is_resized():
     patch = noise(40, 80)
     expected = np.asarray(Image.fromarray(patch).resize((40, 20), Image.Resampling.BICUBIC))
-    found = ImageTransform(20, 20).apply(patch)
-    assert np.allclose(found, standard(expected[:, 10:30]), atol=1e-5)
+    image = ImageTransform(20, 20).apply(patch)
+    assert np.allclose(image, standard(expected[:, 10:30]), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_invalid_values_raise_an_error(arguments, message):
     ids=["dinov2", "vit", "old", "convnext", "large convnext", "crop alone"],
 )
 def test_processors_of_transformers_are_read(values, expected):
-    found = transform_of_processor(IMAGENET | values)
-    assert (found.resize_px, found.crop_px, found.interpolation) == expected
-    assert found.mean == IMAGENET_MEAN and found.std == IMAGENET_STD
+    result = transform_of_processor(IMAGENET | values)
+    assert (result.resize_px, result.crop_px, result.interpolation) == expected
+    assert result.mean == IMAGENET_MEAN and result.std == IMAGENET_STD
 
 
 def test_a_processor_without_normalisation_preserves_the_range():
-    found = transform_of_processor({"size": 8, "do_normalize": False})
-    assert found.mean == (0, 0, 0) and found.std == (1, 1, 1)
+    result = transform_of_processor({"size": 8, "do_normalize": False})
+    assert result.mean == (0, 0, 0) and result.std == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -104,5 +104,5 @@ def test_an_incomplete_processor_raises_an_error(values, message):
 
 def test_data_configurations_of_timm_are_read():
     values = {"input_size": (3, 224, 224), "crop_pct": 0.9, "interpolation": "bicubic"}
-    found = transform_of_timm(values | {"mean": IMAGENET_MEAN, "std": IMAGENET_STD})
-    assert (found.resize_px, found.crop_px, found.interpolation) == (248, 224, "bicubic")
+    result = transform_of_timm(values | {"mean": IMAGENET_MEAN, "std": IMAGENET_STD})
+    assert (result.resize_px, result.crop_px, result.interpolation) == (248, 224, "bicubic")

@@ -15,17 +15,17 @@ def test_key_points_of_the_same_place_are_matched_at_their_positions(mucosa):
     encoder = load_encoder("endoscopy")
     image = mucosa(480, 560, seed=5)
     moved = np.roll(image, 40, axis=1)
-    found = match_regions(
+    matches = match_regions(
         encoder,
         PlacedRegion(image, box(140, 120, 340, 320)),
         PlacedRegion(moved, box(180, 120, 380, 320)),
     )
-    assert len(found.score) >= 8
-    assert min(found.found_a, found.found_b) >= len(found.score)
-    assert found.xy_b - found.xy_a == pytest.approx(
-        np.tile([40.0, 0.0], (len(found.score), 1)), abs=3
+    assert len(matches.score) >= 8
+    assert min(matches.found_a, matches.found_b) >= len(matches.score)
+    assert matches.xy_b - matches.xy_a == pytest.approx(
+        np.tile([40.0, 0.0], (len(matches.score), 1)), abs=3
     )
-    assert list(found.score) == sorted(found.score, reverse=True)
+    assert list(matches.score) == sorted(matches.score, reverse=True)
 
 
 def test_a_region_inside_a_larger_one_is_matched_at_other_magnifications(mucosa):
@@ -33,30 +33,30 @@ def test_a_region_inside_a_larger_one_is_matched_at_other_magnifications(mucosa)
     image = mucosa(480, 560, seed=5)
     region = box(140, 120, 340, 320)
     for other in (box(20, 20, 540, 460), box(240, 220, 340, 320)):
-        found = match_regions(encoder, *(PlacedRegion(image, one) for one in (region, other)))
-        assert len(found.score) >= MIN_FOUND and found.views > 1
-        assert found.xy_b == pytest.approx(found.xy_a, abs=3)
+        view = match_regions(encoder, *(PlacedRegion(image, item) for item in (region, other)))
+        assert len(view.score) >= MIN_FOUND and view.views > 1
+        assert view.xy_b == pytest.approx(view.xy_a, abs=3)
 
 
 def test_a_rotated_region_is_matched_without_other_magnifications(mucosa):
     image = mucosa(480, 560, seed=5)
     turned = np.ascontiguousarray(np.rot90(image))
-    found = match_regions(
+    matches = match_regions(
         load_encoder("endoscopy"),
         PlacedRegion(image, box(140, 120, 340, 320)),
         PlacedRegion(turned, box(120, 220, 320, 420)),
     )
-    assert found.views == 1 and len(found.score) >= MIN_FOUND
-    back = np.stack([560 - 1 - found.xy_b[:, 1], found.xy_b[:, 0]], axis=1)
-    assert back == pytest.approx(found.xy_a, abs=3)
+    assert matches.views == 1 and len(matches.score) >= MIN_FOUND
+    back = np.stack([560 - 1 - matches.xy_b[:, 1], matches.xy_b[:, 0]], axis=1)
+    assert back == pytest.approx(matches.xy_a, abs=3)
 
 
 def test_other_tissue_has_no_matches_at_any_magnification(mucosa):
     steps = []
-    found = match_regions(
+    matches = match_regions(
         load_encoder("endoscopy"),
         *(PlacedRegion(mucosa(480, 560, seed=n), box(140, 120, 340, 320)) for n in (5, 6)),
         progress=lambda *step: steps.append(step),
     )
-    assert not len(found.score) and found.views == 1 + len(ZOOMS) == 1 + len(steps)
-    assert min(found.found_a, found.found_b) > 0
+    assert not len(matches.score) and matches.views == 1 + len(ZOOMS) == 1 + len(steps)
+    assert min(matches.found_a, matches.found_b) > 0

@@ -18,26 +18,26 @@ def vertices(rows, side=10.0):
 
 def test_the_decomposition_equals_a_hand_worked_value():
     a, b = vertices([[2, 0], [0, 2]]), vertices([[3, 0], [-1, 0], [1, 0]])
-    found = explain_pair(a, b)  # vectors (1, 1) and (1, 0)
-    assert found.similarity == pytest.approx(1 / np.sqrt(2))
-    assert found.distance == pytest.approx(1.0)
+    explanation = explain_pair(a, b)  # vectors (1, 1) and (1, 0)
+    assert explanation.similarity == pytest.approx(1 / np.sqrt(2))
+    assert explanation.distance == pytest.approx(1.0)
     # the terms are the products over 6 pairs and the length sqrt(2)
-    assert found.adds_a == pytest.approx(np.array([6, 0]) / (6 * np.sqrt(2)))
-    assert found.adds_b == pytest.approx(np.array([6, -2, 2]) / (6 * np.sqrt(2)))
-    assert [(pair.a, pair.b) for pair in found.pairs] == [(0, 0)]
-    assert found.pairs[0].share == pytest.approx(6 / 8)
-    assert found.half_from() == (1 / 2, 1 / 3)
+    assert explanation.adds_a == pytest.approx(np.array([6, 0]) / (6 * np.sqrt(2)))
+    assert explanation.adds_b == pytest.approx(np.array([6, -2, 2]) / (6 * np.sqrt(2)))
+    assert [(pair.a, pair.b) for pair in explanation.pairs] == [(0, 0)]
+    assert explanation.pairs[0].share == pytest.approx(6 / 8)
+    assert explanation.half_from() == (1 / 2, 1 / 3)
 
 
 def test_contributions_sum_to_the_cosine():
     rng = np.random.default_rng(3)
     a, b = vertices(rng.normal(1, 2, (40, 8))), vertices(rng.normal(1, 2, (25, 8)))
-    found = explain_pair(a, b)
+    explanation = explain_pair(a, b)
     x, y = a.rows.mean(axis=0), b.rows.mean(axis=0)
     cosine = x @ y / (np.linalg.norm(x) * np.linalg.norm(y))
-    for total in (found.similarity, found.adds_a.sum(), found.adds_b.sum()):
+    for total in (explanation.similarity, explanation.adds_a.sum(), explanation.adds_b.sum()):
         assert total == pytest.approx(cosine, rel=1e-5)
-    by_share = [pair.share for pair in found.pairs]
+    by_share = [pair.share for pair in explanation.pairs]
     assert by_share == sorted(by_share, reverse=True)
     assert sum(by_share) < 1
 
@@ -46,8 +46,8 @@ def test_selected_patches_do_not_overlap():
     rows = np.tile(np.array([[1.0, 0.0]], np.float32), (9, 1))
     boxes = np.array([[x, 0, x + 10, 10] for x in range(9)], float)  # all within one patch
     crowded = Vertices(rows, boxes, np.zeros(1, np.float32))
-    found = explain_pair(crowded, vertices(rows))
-    assert len(found.pairs) == 3, "0, 4 and 8 are far enough apart, all others closer"
+    explanation = explain_pair(crowded, vertices(rows))
+    assert len(explanation.pairs) == 3, "0, 4 and 8 are far enough apart, all others closer"
 
 
 def test_inconsistent_input_raises_an_error():

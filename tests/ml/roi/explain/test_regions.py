@@ -37,21 +37,23 @@ def explained(encoder, halves):
 
 
 def test_matched_patches_are_in_the_common_half(explained):
-    found, a, b = explained
+    result, a, b = explained
     middle_a = a.boxes_l0[:, [0, 2]].mean(axis=1)
     middle_b = b.boxes_l0[:, [0, 2]].mean(axis=1)
-    assert len(found.pairs) >= 4
-    for pair in found.pairs:
+    assert len(result.pairs) >= 4
+    for pair in result.pairs:
         assert middle_a[pair.a] < SIDE and middle_b[pair.b] > SIDE
-    assert found.adds_a[middle_a < SIDE].sum() > found.adds_a[middle_a > SIDE].sum()
+    assert result.adds_a[middle_a < SIDE].sum() > result.adds_a[middle_a > SIDE].sum()
 
 
 def test_the_mean_of_the_rows_is_the_vector(encoder, halves, explained):
-    found, a, _ = explained
+    result, a, _ = explained
     vectors = [encoder.embed(image, mpp=1.0) for image in halves]
     assert a.vector == pytest.approx(vectors[0], abs=1e-5)
-    assert found.similarity == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-4)
-    assert found.distance == pytest.approx(float(np.linalg.norm(vectors[0] - vectors[1])), abs=1e-4)
+    assert result.similarity == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-4)
+    assert result.distance == pytest.approx(
+        float(np.linalg.norm(vectors[0] - vectors[1])), abs=1e-4
+    )
 
 
 def test_a_slide_and_its_pixels_give_equal_rows(encoder, halves, tmp_path):
@@ -60,9 +62,9 @@ def test_a_slide_and_its_pixels_give_equal_rows(encoder, halves, tmp_path):
     outline = box(100, 100, 800, 800)
     of_image = PlacedRegion(halves[0][:, :SIDE], outline, 1.0)
     with open_slide(path) as slide:
-        found, a, b = explain_regions(encoder, PlacedRegion(slide, outline, 1.0), of_image)
+        result, a, b = explain_regions(encoder, PlacedRegion(slide, outline, 1.0), of_image)
     assert np.array_equal(a.boxes_l0, b.boxes_l0)
-    assert found.similarity == pytest.approx(1, abs=0.01)
+    assert result.similarity == pytest.approx(1, abs=0.01)
 
 
 def test_the_counterpart_toggles_stain_normalisation(encoder):

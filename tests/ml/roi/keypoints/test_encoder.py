@@ -93,13 +93,13 @@ def test_regions_are_scaled_to_the_same_area(encoder, image):
 
 
 def test_points_are_inside_the_region_and_boxes_inside_the_image(encoder, image):
-    found = encoder.embed_image(image, REGION)
-    assert found.patch_boxes_l0.shape == (found.n_patches, 4)
-    centres = (found.patch_boxes_l0[:, :2] + found.patch_boxes_l0[:, 2:]) / 2
+    embedding = encoder.embed_image(image, REGION)
+    assert embedding.patch_boxes_l0.shape == (embedding.n_patches, 4)
+    centres = (embedding.patch_boxes_l0[:, :2] + embedding.patch_boxes_l0[:, 2:]) / 2
     grown = REGION.buffer(2)
     assert all(grown.contains(Point(c)) for c in centres)
-    assert found.downsample == pytest.approx(np.sqrt(REGION.area) / 128)
-    assert (found.stain, found.density) == ("none", 1.0) and found.seconds > 0
+    assert embedding.downsample == pytest.approx(np.sqrt(REGION.area) / 128)
+    assert (embedding.stain, embedding.density) == ("none", 1.0) and embedding.seconds > 0
 
 
 def test_holes_and_several_parts_change_the_vector(encoder, image):
@@ -155,8 +155,8 @@ def test_empty_parts_of_a_mosaic_are_not_described(encoder, image, tmp_path):
     torn[:, 260:] = 0
     Image.fromarray(torn).save(tmp_path / "torn.png")
     with open_slide(tmp_path / "torn.png") as slide:
-        found = encoder.embed_region(slide, box(160, 150, 360, 350))
-        assert found.patch_boxes_l0[:, 0].max() < 262
+        embedding = encoder.embed_region(slide, box(160, 150, 360, 350))
+        assert embedding.patch_boxes_l0[:, 0].max() < 262
         with pytest.raises(EmptyRegionError, match="outside"):
             encoder.embed_region(slide, box(300, 150, 400, 350))
 

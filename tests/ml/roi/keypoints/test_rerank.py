@@ -64,6 +64,6 @@ def test_no_candidates_give_an_empty_order(features):
 
 
 def test_key_points_are_inside_the_region(features):
-    found = features(2)
-    assert len(found.keypoints.xy) > 20
-    assert found.keypoints.xy.min() > 15
+    expected = features(2)
+    assert len(expected.keypoints.xy) > 20
+    assert expected.keypoints.xy.min() > 15

@@ -55,8 +55,8 @@ def test_weights_are_stored_in_half_precision(weights):
 def test_other_weights_have_another_hash(weights, tmp_path):
     other = tmp_path / "o.safetensors"
     save_keypoint_encoder(other, name="mine", version="3", config=CONFIG, network=network(1))
-    one, two = load_keypoint_encoder(weights), load_keypoint_encoder(other)
-    assert one.config_hash != two.config_hash
+    first, two = load_keypoint_encoder(weights), load_keypoint_encoder(other)
+    assert first.config_hash != two.config_hash
 
 
 def test_a_damaged_or_missing_file_raises_an_error(weights):

@@ -37,8 +37,8 @@ def test_white_has_no_density_and_a_tenth_of_the_light_has_one():
 def test_deconvolution_recovers_known_concentrations():
     truth = random_concentrations()
     stains = published_stains(mixed(truth, RUIFROK_HE))
-    found = deconvolve(mixed(truth, RUIFROK_HE), stains) * stains.scale
-    assert np.abs(found - truth).mean() < 0.01
+    densities = deconvolve(mixed(truth, RUIFROK_HE), stains) * stains.scale
+    assert np.abs(densities - truth).mean() < 0.01
 
 
 def test_macenko_recovers_a_matrix_other_than_the_published_one():

@@ -20,10 +20,10 @@ def painted(strength: float) -> np.ndarray:
 
 
 def test_each_channel_has_mean_0_and_deviation_1():
-    found = local_contrast(painted(1.0), sigma_px=8.0, floor_od=1e-3)
-    assert found.shape == (120, 120, 2) and found.dtype == np.float32
-    assert found.mean(axis=(0, 1)) == pytest.approx([0, 0], abs=0.02)
-    assert found.std(axis=(0, 1)) == pytest.approx([1, 1], abs=0.03)
+    contrast = local_contrast(painted(1.0), sigma_px=8.0, floor_od=1e-3)
+    assert contrast.shape == (120, 120, 2) and contrast.dtype == np.float32
+    assert contrast.mean(axis=(0, 1)) == pytest.approx([0, 0], abs=0.02)
+    assert contrast.std(axis=(0, 1)) == pytest.approx([1, 1], abs=0.03)
 
 
 def test_the_result_is_invariant_to_the_strength_of_the_stain():

@@ -36,11 +36,11 @@ def dice(a, b):
 )
 def test_nuclei_are_found_at_their_positions(mpp, radius_px, spacing):
     channel, truth, centres = drawn_nuclei(radius_px=radius_px, spacing=spacing)
-    found = nucleus_mask(channel, mpp=mpp)
-    assert dice(found.mask, truth) > 0.85
-    distance = np.linalg.norm(found.centre_px[:, None] - centres[None], axis=2)
+    mask = nucleus_mask(channel, mpp=mpp)
+    assert dice(mask.mask, truth) > 0.85
+    distance = np.linalg.norm(mask.centre_px[:, None] - centres[None], axis=2)
     assert (distance.min(axis=0) < radius_px).mean() > 0.97
-    assert abs(len(found) - len(centres)) < 0.1 * len(centres)
+    assert abs(len(mask) - len(centres)) < 0.1 * len(centres)
 
 
 def test_the_mask_is_invariant_to_the_strength_of_the_stain():
@@ -63,8 +63,8 @@ def test_a_large_smooth_area_of_stain_is_not_a_nucleus():
 
 @pytest.mark.parametrize("value", [0.0, 0.6])
 def test_a_uniform_field_has_no_nuclei(value):
-    found = nucleus_mask(np.full((64, 64), value, np.float32), mpp=1.0)
-    assert len(found) == 0 and not found.mask.any()
+    mask = nucleus_mask(np.full((64, 64), value, np.float32), mpp=1.0)
+    assert len(mask) == 0 and not mask.mask.any()
 
 
 def test_too_coarse_pixels_raise_an_error():

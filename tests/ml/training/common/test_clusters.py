@@ -17,17 +17,17 @@ def points():
 
 
 def test_cluster_centres_are_recovered(points):
-    found = k_means(points, 4, 10, seed=0)
-    away = torch.cdist(CENTRES, found)
+    centres = k_means(points, 4, 10, seed=0)
+    away = torch.cdist(CENTRES, centres)
     assert sorted(away.argmin(dim=1).tolist()) == [0, 1, 2, 3]
     assert away.min(dim=1).values.max() < 0.15
 
 
 def test_each_centre_is_the_mean_of_its_points(points):
-    found = k_means(points, 4, 10, seed=3)
-    nearest = torch.cdist(points, found).argmin(dim=1)
+    centres = k_means(points, 4, 10, seed=3)
+    nearest = torch.cdist(points, centres).argmin(dim=1)
     for word in range(4):
-        assert torch.allclose(found[word], points[nearest == word].mean(dim=0), atol=1e-4)
+        assert torch.allclose(centres[word], points[nearest == word].mean(dim=0), atol=1e-4)
 
 
 def test_the_same_seed_gives_the_same_centres(points):
@@ -36,8 +36,8 @@ def test_the_same_seed_gives_the_same_centres(points):
 
 
 def test_centres_without_iterations_are_points(points):
-    found = k_means(points, 5, 0, seed=0)
-    assert torch.cdist(found, points).min(dim=1).values.max() == 0
+    centres = k_means(points, 5, 0, seed=0)
+    assert torch.cdist(centres, points).min(dim=1).values.max() == 0
 
 
 def test_an_empty_cluster_keeps_its_centre():

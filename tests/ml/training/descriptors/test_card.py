@@ -37,9 +37,9 @@ def test_the_card_has_the_share_of_easy_triplets_of_the_first_and_last_epoch():
 
 
 def test_scores_are_in_one_table_with_the_baseline_below():
-    one = {f: {"precision": 0.5, "nnt_precision": 0.75, "nnt_score": 0.25} for f in FAMILIES}
-    one["all"] = one["blur"]
-    text = training_text(SUMMARY, {"loss": [1.0]}, {"triplet": one, "sift": one})
+    row = {f: {"precision": 0.5, "nnt_precision": 0.75, "nnt_score": 0.25} for f in FAMILIES}
+    row["all"] = row["blur"]
+    text = training_text(SUMMARY, {"loss": [1.0]}, {"triplet": row, "sift": row})
     assert "1 steps" in text
     head, _, *rows = text.split("\n\n")[1].splitlines()
     assert head.startswith("| NN precision | rotation | translation | scale | blur | viewpoint |")

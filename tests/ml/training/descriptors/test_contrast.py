@@ -66,8 +66,8 @@ def test_a_run_watches_the_loss_of_held_out_stills_and_learns_the_same(data, tmp
     line = with_them.history["held_out"]
     assert len(line) == TINY.steps and np.isfinite(line).all()
     assert "held_out" not in without.history
-    one, other = (load_file(run.weights) for run in (with_them, without))
-    assert all(np.array_equal(one[key], other[key]) for key in one)
+    first, other = (load_file(run.weights) for run in (with_them, without))
+    assert all(np.array_equal(first[key], other[key]) for key in first)
 
 
 def trained(config, data, *, out, **more):
@@ -88,8 +88,8 @@ def test_an_interrupted_run_resumes_to_the_same_weights(config, data, tmp_path):
     trained(config, data, out=tmp_path / "broken")
     name = f"{config.name}.safetensors"
     expected = load_file(tmp_path / "straight" / name)
-    found = load_file(tmp_path / "broken" / name)
-    assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
+    encoder = load_file(tmp_path / "broken" / name)
+    assert [key for key in expected if not np.array_equal(expected[key], encoder[key])] == []
     assert any(key.startswith("graph.") for key in expected) == config.has_graph
 
 

@@ -37,8 +37,8 @@ def test_the_triplet_loss_equals_equations_1_and_2_summed_over_triplets(hinge):
     for i in range(7):
         near = sum((float(a[i, k]) - float(p[i, k])) ** 2 for k in range(5))
         far = sum((float(a[i, k]) - float(n[i, k])) ** 2 for k in range(5))
-        one = near - far + near / 2
-        total += max(one, 0.0) if hinge else one
+        loss = near - far + near / 2
+        total += max(loss, 0.0) if hinge else loss
     assert float(adaptive_triplet(a, p, n, hinge=hinge)) == pytest.approx(total, rel=1e-4)
 
 
@@ -114,8 +114,8 @@ def test_contrast_equals_equations_5_and_6_summed_over_nodes():
     first, second = torch.randn(2, 4, 6, 5)
     expected = sum(slow_cross_view(a, b, 0.2) for a, b in zip(first, second, strict=True)) / 4
     assert float(cross_view(first, second, temperature=0.2)) == pytest.approx(expected, rel=1e-4)
-    one = slow_cross_view(first[0], second[0], 0.08)
-    assert float(cross_view(first[0], second[0], temperature=0.08)) == pytest.approx(one, rel=1e-4)
+    loss = slow_cross_view(first[0], second[0], 0.08)
+    assert float(cross_view(first[0], second[0], temperature=0.08)) == pytest.approx(loss, rel=1e-4)
 
 
 def test_contrast_does_not_depend_on_the_order_of_views_or_vector_length():

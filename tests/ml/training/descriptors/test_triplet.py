@@ -74,8 +74,8 @@ def test_an_interrupted_run_resumes_to_the_same_weights(stills, tmp_path):
         train_triplet(TrainingRun(TINY, tmp_path / "broken", progress=stop), *stills)
     train_triplet(TrainingRun(TINY, tmp_path / "broken"), *stills)
     expected = load_file(tmp_path / "straight" / "triplet.safetensors")
-    found = load_file(tmp_path / "broken" / "triplet.safetensors")
-    assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
+    encoder = load_file(tmp_path / "broken" / "triplet.safetensors")
+    assert [key for key in expected if not np.array_equal(expected[key], encoder[key])] == []
     logs = [json.loads((tmp_path / n / "log.json").read_text()) for n in ("straight", "broken")]
     assert logs[0]["history"] == logs[1]["history"]
 
@@ -218,23 +218,23 @@ def test_batches_contain_every_row_once_grouped_by_still():
 
 @pytest.mark.parametrize("switch", ["by_still", "mined", "decay", "adam"])
 def test_each_switch_changes_the_weights(stills, tmp_path, switch):
-    found = []
+    drawn = []
     for value in (True, False):
         config = dataclasses.replace(TINY, epochs=2, **{switch: value})
         train_triplet(TrainingRun(config, tmp_path / str(value)), stills[0])
         weights = load_file(tmp_path / str(value) / "triplet.safetensors")
-        found.append(weights["network.convolution.weight"])
-    assert not np.array_equal(*found)
+        drawn.append(weights["network.convolution.weight"])
+    assert not np.array_equal(*drawn)
 
 
 def test_too_few_key_points_raise_an_error():
-    one = KeypointStill(
+    still = KeypointStill(
         "a", np.zeros((40, 40), np.uint8), np.zeros((40, 40), np.uint8), points(np.ones((1, 2)))
     )
     with pytest.raises(BadInputError, match=r"2 .*1"):
         draw_triplets(
             np.random.default_rng(0),
-            [one],
+            [still],
             count=4,
             patch_px=32,
             perspective=STILL_POSITIVE,

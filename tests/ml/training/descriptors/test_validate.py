@@ -38,23 +38,23 @@ def points(xy: np.ndarray) -> Keypoints:
 
 def test_neighbour_counts_equal_hand_worked_values():
     rows = np.array([[0.1, 1], [0.2, 1], [0.3, 0], [0.6, 0]])  # distance, right
-    found = _scores(rows, threshold=0.5)
-    assert found["precision"] == 0.5
-    assert found["nnt_precision"] == pytest.approx(2 / 3, abs=1e-4)
-    assert found["nnt_score"] == 0.5
+    scores = _scores(rows, threshold=0.5)
+    assert scores["precision"] == 0.5
+    assert scores["nnt_precision"] == pytest.approx(2 / 3, abs=1e-4)
+    assert scores["nnt_score"] == 0.5
 
 
 def test_the_threshold_maximises_f1():
     distance = np.array([0.3, 0.1, 0.2, 0.4])
     # kept 1, 2, 3, 4 in order of distance: F1 2/5, 4/6, 4/7, 4/8
-    found = best_threshold(distance, np.array([False, True, True, False]))
-    assert 0.2 < found < 0.3
+    threshold = best_threshold(distance, np.array([False, True, True, False]))
+    assert 0.2 < threshold < 0.3
     assert best_threshold(np.zeros(0), np.zeros(0, bool)) == 0
 
 
 def test_coordinates_match_only_without_motion():
-    found = validate(_Coordinates(), [_still()])
-    assert set(found) == {*FAMILIES, "all"}
-    assert found["blur"]["precision"] == 1
-    assert found["translation"]["precision"] == 1  # 10 px on a grid of 40
-    assert found["rotation"]["precision"] < 1
+    scores = validate(_Coordinates(), [_still()])
+    assert set(scores) == {*FAMILIES, "all"}
+    assert scores["blur"]["precision"] == 1
+    assert scores["translation"]["precision"] == 1  # 10 px on a grid of 40
+    assert scores["rotation"]["precision"] < 1

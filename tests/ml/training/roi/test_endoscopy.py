@@ -71,8 +71,8 @@ def test_a_fit_gives_an_encoder_of_endoscopy(fitted):
 
 def test_the_same_configuration_gives_the_same_weights(fitted, data, tmp_path):
     train_endoscopy(TrainingRun(TINY, tmp_path), data=data)
-    expected, found = (load_file(p / "tiny.safetensors") for p in (fitted[0], tmp_path))
-    assert all(np.array_equal(expected[key], found[key]) for key in expected)
+    expected, result = (load_file(p / "tiny.safetensors") for p in (fitted[0], tmp_path))
+    assert all(np.array_equal(expected[key], result[key]) for key in expected)
 
 
 def views(data, config):
@@ -88,13 +88,13 @@ def views(data, config):
 
 
 def test_regions_are_squares_of_the_window_of_stills_that_are_not_left_out(data):
-    found = views(data, TINY)
-    assert len(found) == 14
-    for view in found:
+    view_list = views(data, TINY)
+    assert len(view_list) == 14
+    for view in view_list:
         assert view.downsample**2 * 1.01 >= 60**2 / 64**2 and view.downsample <= 90 / 64 * 1.01
         assert view.inside.sum() == pytest.approx(64**2, rel=0.1)
     more = views(data, dataclasses.replace(TINY, left_out=("a-",), regions=2))
-    assert not any(np.array_equal(view.image, one.image) for view in found for one in more)
+    assert not any(np.array_equal(view.image, row.image) for view in view_list for row in more)
 
 
 def test_whitened_directions_have_one_variance():

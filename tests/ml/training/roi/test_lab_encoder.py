@@ -54,34 +54,34 @@ def test_a_killed_training_resumes_to_the_result_of_an_uninterrupted_one(data, t
         train_lab_encoder(base, data, work, steps=5, patches=TINY, progress=killed)
     steps = []
 
-    def told(done, total, phase):
+    def report(done, total, phase):
         if phase.startswith("training"):
             steps.append(done)
 
-    again = train_lab_encoder(base, data, work, steps=5, patches=TINY, progress=told)
+    again = train_lab_encoder(base, data, work, steps=5, patches=TINY, progress=report)
     assert steps == [3, 4, 5]  # from the checkpoint of the second step
     assert again.losses == plain.losses
-    files = [load_file(one.weights) for one in (plain, again)]
+    files = [load_file(run.weights) for run in (plain, again)]
     assert all(np.array_equal(files[0][key], files[1][key]) for key in files[0])
-    own = read_graph_encoder(plain.weights)
-    assert (own.dim, own.config) == (base.dim, base.config)
+    lab_encoder = read_graph_encoder(plain.weights)
+    assert (lab_encoder.dim, lab_encoder.config) == (base.dim, base.config)
     image = np.asarray(Image.open(data / "histology/p4-r1.png"))
-    moved = np.linalg.norm(own.embed(image, mpp=0.5) - base.embed(image, mpp=0.5))
+    moved = np.linalg.norm(lab_encoder.embed(image, mpp=0.5) - base.embed(image, mpp=0.5))
     assert 0 < moved < 2  # unit vectors: another encoder, and one at all
 
 
 def test_training_ends_after_its_hours_with_weights(data, tmp_path):
     base = load_encoder("default")
-    found = train_lab_encoder(base, data, tmp_path, steps=9, hours=1e-9, patches=TINY)
-    assert found.stopped_early and len(found.losses) == 1
-    assert read_graph_encoder(found.weights).dim == base.dim
+    result = train_lab_encoder(base, data, tmp_path, steps=9, hours=1e-9, patches=TINY)
+    assert result.stopped_early and len(result.losses) == 1
+    assert read_graph_encoder(result.weights).dim == base.dim
 
 
 def test_the_result_counts_the_regions_that_fitted_into_memory(data, tmp_path, monkeypatch):
     monkeypatch.setattr(lab_encoder, "MAX_BYTES", 3 * 520 * 520 * 5)
     base = load_encoder("default")
-    found = train_lab_encoder(base, data, tmp_path, steps=1, patches=TINY)
-    assert (found.regions, found.patients) == (3, 3)
+    result = train_lab_encoder(base, data, tmp_path, steps=1, patches=TINY)
+    assert (result.regions, result.patients) == (3, 3)
 
 
 def test_a_loss_that_is_not_finite_fails(data, tmp_path):
@@ -98,7 +98,7 @@ def test_unusable_training_sets_raise_an_error(tmp_path):
 
 def test_excess_images_are_dropped_evenly_per_patient(data):
     rows = [(f"histology/p{n}-r1.png", f"p{n % 2}", 0.5) for n in range(4)]
-    one = 520 * 520 * 5
-    assert within_memory(rows, data, 4 * one) == tuple(rows)
-    assert within_memory(rows, data, 2 * one) == (rows[0], rows[1])
+    still_bytes = 520 * 520 * 5
+    assert within_memory(rows, data, 4 * still_bytes) == tuple(rows)
+    assert within_memory(rows, data, 2 * still_bytes) == (rows[0], rows[1])
     assert within_memory(rows, data, 1) == (rows[0],)  # one at least

@@ -13,16 +13,16 @@ from ml.index.metric_learning.metric import read_metric
 
 def regions():
     rng = np.random.default_rng(0)
-    found = []
+    rows = []
     for patient in range(10):
-        own = 6 * rng.standard_normal()
+        offset = 6 * rng.standard_normal()
         for number in range(6):
             vector = rng.standard_normal(6)
-            vector[0] += own
+            vector[0] += offset
             vector[1] += 2 * (-1) ** number
             label = "ab"[number % 2]
-            found.append({"patient": f"p{patient}", "label": label, "vector": vector.tolist()})
-    return found
+            rows.append({"patient": f"p{patient}", "label": label, "vector": vector.tolist()})
+    return rows
 
 
 def test_a_metric_is_written_with_its_figures(tmp_path):

@@ -34,8 +34,8 @@ def slow_nt_xent(first, second, temperature):
 def test_the_loss_equals_a_slow_version(temperature):
     generator = torch.Generator().manual_seed(0)
     first, second = (torch.randn(6, 5, generator=generator, dtype=torch.float64) for _ in range(2))
-    found = nt_xent(first, second, temperature=temperature)
-    assert float(found) == pytest.approx(slow_nt_xent(first, second, temperature))
+    loss = nt_xent(first, second, temperature=temperature)
+    assert float(loss) == pytest.approx(slow_nt_xent(first, second, temperature))
 
 
 def test_views_that_agree_cost_less_than_views_that_do_not():
@@ -62,23 +62,23 @@ def slow_label_contrast(z, labels, domains, temperature):
         return float(torch.nn.functional.cosine_similarity(a, b, dim=0)) / temperature
 
     rows = range(len(z))
-    found = []
+    result = []
     for i in rows:
         others = [j for j in rows if labels[j] >= 0 <= labels[i] and domains[j] != domains[i]]
         alike = [j for j in others if labels[j] == labels[i]]
         if alike:
             total = math.log(sum(math.exp(similarity(z[i], z[j])) for j in others))
-            found.append(sum(total - similarity(z[i], z[j]) for j in alike) / len(alike))
-    return sum(found) / len(found)
+            result.append(sum(total - similarity(z[i], z[j]) for j in alike) / len(alike))
+    return sum(result) / len(result)
 
 
 def test_the_contrast_of_labels_equals_the_slow_version():
     z = torch.randn(9, 4, generator=torch.Generator().manual_seed(2))
     labels = torch.tensor([0, 0, 0, 1, 1, 2, -1, 0, -1])
     domains = torch.tensor([0, 0, 1, 2, 3, 4, 5, 6, 0])
-    found = label_contrast(z, labels, domains, temperature=0.3)
+    loss = label_contrast(z, labels, domains, temperature=0.3)
     expected = slow_label_contrast(z, labels.tolist(), domains.tolist(), 0.3)
-    assert float(found) == pytest.approx(expected, rel=1e-4)
+    assert float(loss) == pytest.approx(expected, rel=1e-4)
 
 
 def test_labels_of_only_one_domain_have_zero_loss():

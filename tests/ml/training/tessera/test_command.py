@@ -73,9 +73,9 @@ def test_pairs_show_the_same_point_of_the_tissue() -> None:
     for part in draw_pool([_still(0), _still(1)], rng, pool=pool, view=view, grid=GRID):
         assert len(part.xy) > 8 and part.a.shape == (len(part.xy), 2, 8, 16)
         a, b = part.a.astype(np.float32)[:, 0], part.b.astype(np.float32)[:, 0]
-        own = np.abs(a - b).mean(axis=(1, 2))
+        difference = np.abs(a - b).mean(axis=(1, 2))
         other = np.abs(a - np.roll(b, 1, axis=0)).mean(axis=(1, 2))
-        assert np.median(own) < 0.5 * np.median(other)
+        assert np.median(difference) < 0.5 * np.median(other)
 
 
 def test_pairs_of_a_local_part_are_neighbours_within_one_group() -> None:

@@ -23,8 +23,8 @@ STILL = dataclasses.replace(
 
 def test_zero_motion_gives_the_identity() -> None:
     rng = np.random.default_rng(0)
-    found = random_homography(rng, width=120, height=80, config=STILL)
-    np.testing.assert_allclose(found, np.eye(3), atol=1e-12)
+    homography = random_homography(rng, width=120, height=80, config=STILL)
+    np.testing.assert_allclose(homography, np.eye(3), atol=1e-12)
 
 
 def test_homographies_turn_zoom_and_tilt_about_the_centre() -> None:

@@ -78,8 +78,8 @@ def test_an_interrupted_run_resumes_to_the_same_weights(data, tmp_path):
     with pytest.raises(CancelledError):
         train_vit(TrainingRun(TINY, tmp_path / "broken", progress=stop), data=data)
     resumed = train_vit(TrainingRun(TINY, tmp_path / "broken"), data=data)
-    expected, found = saved(tmp_path / "straight"), saved(tmp_path / "broken")
-    assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
+    expected, result = saved(tmp_path / "straight"), saved(tmp_path / "broken")
+    assert [key for key in expected if not np.array_equal(expected[key], result[key])] == []
     assert str(straight["validation"]) == str(resumed["validation"])  # NaN equals NaN so
 
 
@@ -119,8 +119,8 @@ def test_training_lowers_the_loss(data, tmp_path):
 )
 def test_every_switch_changes_the_weights(data, everything, tmp_path, change):
     train_vit(TrainingRun(dataclasses.replace(SHORT, **change), tmp_path), data=data)
-    one, other = everything, saved(tmp_path)
-    assert any(not np.array_equal(one[key], other[key]) for key in one)
+    first, other = everything, saved(tmp_path)
+    assert any(not np.array_equal(first[key], other[key]) for key in first)
 
 
 def test_a_frozen_backbone_is_unchanged(data, tmp_path):
@@ -166,8 +166,16 @@ def test_the_settings_of_the_paper_take_one_step_on_dinov2(data, tmp_path):
     paper = paper_config(str(tmp_path / "b"))
     assert (paper.margin, paper.bootstrap_epochs, paper.epochs) == (1.0, 3, 100)
     assert paper.rates == (1e-4, 5e-5) and paper.total_steps == paper.last_step
-    one = {"sources": ("stills",), "working_px": 240, "batch": 1, "held_out": (), "stop_after": 1}
-    summary = train_vit(TrainingRun(dataclasses.replace(paper, **one), tmp_path / "out"), data=data)
+    values = {
+        "sources": ("stills",),
+        "working_px": 240,
+        "batch": 1,
+        "held_out": (),
+        "stop_after": 1,
+    }
+    summary = train_vit(
+        TrainingRun(dataclasses.replace(paper, **values), tmp_path / "out"), data=data
+    )
     assert np.isfinite(summary["loss_last"]) and summary["steps"] == 1
     assert descriptor_from_file(tmp_path / "out" / "vit.safetensors").network.patch_px == 14
 

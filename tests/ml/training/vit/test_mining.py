@@ -106,11 +106,11 @@ def test_the_contrastive_loss_agrees_with_loops():
     near[1, 2] = near[3, :5] = True
     total = 0.0
     for k in range(4):
-        own = math.exp(float(anchor[k] @ positive[k]) / 0.1)
+        positive_term = math.exp(float(anchor[k] @ positive[k]) / 0.1)
         others = sum(
             math.exp(float(anchor[k] @ target[i]) / 0.1) for i in range(7) if not near[k, i]
         )
-        total -= math.log(own / (own + others)) / 4
+        total -= math.log(positive_term / (positive_term + others)) / 4
     loss = contrastive_loss(anchor, positive, target, near, temperature=0.1)
     assert float(loss) == pytest.approx(total, rel=1e-4)
 

@@ -77,7 +77,7 @@ def test_a_static_camera_gives_the_same_view():
 
 def test_scaling_depth_and_translation_equally_changes_nothing():
     depth = plane(np.array([0.3, 0, np.sqrt(1 - 0.09)]), 2.0)
-    one, two = (
+    first, two = (
         synthesise_view(
             texture(),
             depth * scale,
@@ -86,7 +86,7 @@ def test_scaling_depth_and_translation_equally_changes_nothing():
         )
         for scale in (1.0, 7.0)
     )
-    assert np.allclose(one.xy_t, two.xy_t, atol=1e-3)
+    assert np.allclose(first.xy_t, two.xy_t, atol=1e-3)
 
 
 @pytest.mark.parametrize(

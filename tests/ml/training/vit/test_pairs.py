@@ -34,10 +34,10 @@ def test_text_and_logo_are_masked():
 def test_a_still_is_scaled_and_masked(tmp_path):
     noise = np.random.default_rng(0).integers(60, 256, (90, 160, 3)).astype(np.uint8)
     cv2.imwrite(str(tmp_path / "a.png"), noise)
-    found = make_still(tmp_path / "a.png", working_px=80, depth_of=lambda s, i: np.ones((45, 80)))
-    assert found.image.shape == (45, 80, 3) and found.name == "a"
-    assert found.mask[:40].all() and not found.mask[-2:, :10].any()
-    assert found.depth is not None and found.depth.shape == (45, 80)
+    still = make_still(tmp_path / "a.png", working_px=80, depth_of=lambda s, i: np.ones((45, 80)))
+    assert still.image.shape == (45, 80, 3) and still.name == "a"
+    assert still.mask[:40].all() and not still.mask[-2:, :10].any()
+    assert still.depth is not None and still.depth.shape == (45, 80)
     (tmp_path / "b.png").write_bytes(b"none")
     with pytest.raises(BadInputError, match=r"b\.png"):
         make_still(tmp_path / "b.png", working_px=80)
@@ -60,7 +60,7 @@ def test_the_view_shows_the_source_at_p_gt():
 
 
 def test_a_pair_is_deterministic_for_a_seed():
-    one, two = (
+    first, two = (
         draw_pair(
             np.random.default_rng(5),
             still(),
@@ -71,8 +71,8 @@ def test_a_pair_is_deterministic_for_a_seed():
         )
         for _ in range(2)
     )
-    assert np.array_equal(one.view.image, two.view.image)
-    assert np.array_equal(one.view.xy_t, two.view.xy_t, equal_nan=True)
+    assert np.array_equal(first.view.image, two.view.image)
+    assert np.array_equal(first.view.xy_t, two.view.xy_t, equal_nan=True)
 
 
 def test_given_depth_decides_the_parallax():
@@ -105,6 +105,6 @@ def test_a_crop_larger_than_the_still_is_shrunk_to_it():
 def test_zero_strength_changes_nothing():
     image = still().image
     none = LookConfig(brightness=0, saturation=0, contrast=0, blur_px=0, noise=0)
-    found = with_look(np.random.default_rng(0), image, none)
-    assert np.abs(found.astype(int) - image).max() <= 1
+    changed = with_look(np.random.default_rng(0), image, none)
+    assert np.abs(changed.astype(int) - image).max() <= 1
     assert not np.array_equal(with_look(np.random.default_rng(0), image, LookConfig()), image)

@@ -45,7 +45,7 @@ def sequence(tmp_path_factory):
     write(folder, "motion.yaml", lines)
     head = ["ply", "format ascii 1.0", f"element vertex {len(world)}", "end_header"]
     write(folder, "structure.ply", [*head, *(" ".join(map(str, row)) for row in world)])
-    write(folder, "view_indexes_per_point", [v for own in marks for v in (-1, *own)])
+    write(folder, "view_indexes_per_point", [v for points in marks for v in (-1, *points)])
     return folder
 
 

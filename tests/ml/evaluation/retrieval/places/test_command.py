@@ -64,16 +64,16 @@ def test_encoders_and_baselines_are_scored_and_written(data, small, weights, tmp
     out = tmp_path / "out.json"
     words = ["evaluate", "places", "--data", str(data), "--encoder", str(weights)]
     assert main([*words, "--stills", "1", "--rerank", "2", "--json", str(out)]) == 0
-    found = json.loads(out.read_text())
-    assert found["scenes"] == ["00010-a", "sinus-4584"] and found["regions"] > 10
-    assert list(found["scores"]) == [
+    report = json.loads(out.read_text())
+    assert report["scenes"] == ["00010-a", "sinus-4584"] and report["regions"] > 10
+    assert list(report["scores"]) == [
         "HSV histogram",
         "bag of RootSIFT",
         "mine 1",
         "the same, 2 queries",
         "rerank",
     ]
-    near = found["scores"]["mine 1"]["sweep"]["near"]
+    near = report["scores"]["mine 1"]["sweep"]["near"]
     assert near["low"] <= near["score"] <= near["high"] <= 1 and 0 < near["chance"] < 1
 
 
@@ -109,13 +109,13 @@ def test_the_table_has_a_row_for_each_method_and_chance():
     def score(value):
         return PlaceScore(value, value - 0.1, value + 0.1, 0.05, 7)
 
-    found = scores_table(
+    table = scores_table(
         {
             "HSV": {("sweep", "far"): score(0.25), ("sweep", "near"): score(0.5)},
             "mine 1": {("sweep", "near"): score(0.75)},
         }
     )
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in found.splitlines()]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     assert lines[0] == ["method", "sweep, near", "sweep, far"]
     assert ["chance", "0.050", "0.050"] in lines
     assert ["HSV", "0.500 (0.40 to 0.60)", "0.250 (0.15 to 0.35)"] in lines

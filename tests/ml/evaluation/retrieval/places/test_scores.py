@@ -77,9 +77,9 @@ def test_hits_are_ordered_by_distance_then_index_with_infinite_ones_last():
 def test_a_perfect_and_a_useless_method():
     made = scene([(frame, place) for frame in range(4) for place in range(5)])
     perfect = np.array([[region.place] for region in made.regions], np.float32)
-    (case,) = (found := score_vectors([made], [perfect]))
+    (case,) = (result := score_vectors([made], [perfect]))
     assert case == ("sweep", "near")
-    best = found[case]
+    best = result[case]
     assert (best.score, best.low, best.high, best.queries) == (1.0, 1.0, 1.0, 20)
     noise = np.random.default_rng(0).random((20, 3)).astype(np.float32)
     useless = score_vectors([made], [noise])[case]
@@ -92,9 +92,9 @@ def test_near_and_far_are_scored_separately_for_each_truth():
     sweep = scene([(0, 0), (1, 0), (1, 1), (9, 0), (9, 1)], far_gap=5)
     sfm = scene([(0, 0), (1, 0), (1, 1)], truth="sfm")
     vectors = [np.array([[r.place] for r in s.regions], np.float32) for s in (sweep, sfm)]
-    found = score_vectors([sweep, sfm], vectors)
-    assert set(found) == {("sweep", "near"), ("sweep", "far"), ("sfm", "near")}
-    nested = by_truth(found)
+    result = score_vectors([sweep, sfm], vectors)
+    assert set(result) == {("sweep", "near"), ("sweep", "far"), ("sfm", "near")}
+    nested = by_truth(result)
     assert set(nested["sweep"]) == {"near", "far"} and nested["sfm"]["near"].score == 1.0
 
 
@@ -103,13 +103,13 @@ def test_intervals_resample_places():
     made = scene([(0, 0), (1, 0), (0, 1), (1, 1)])
     made_queries = list(queries([made], "sweep", "near"))
     values = [1.0 if made.regions[q.index].place == 0 else 0.0 for q in made_queries]
-    found = summed([made], made_queries, values)
-    assert (found.score, found.low, found.high) == (0.5, 0.0, 1.0)
+    sums = summed([made], made_queries, values)
+    assert (sums.score, sums.low, sums.high) == (0.5, 0.0, 1.0)
 
 
 def test_shares_of_close_hits_equal_hand_worked_values():
     """Two of four places are near enough for three searched; one of the other operation is."""
-    own = scene([(0, 0), (1, 0), (2, 1), (3, 1)], name="1-still")
+    same = scene([(0, 0), (1, 0), (2, 1), (3, 1)], name="1-still")
     same_operation = scene([(0, 0)], name="1-other")
     other = scene([(0, 0), (1, 1)], name="2-still", truth="sfm")
     vectors = [
@@ -118,5 +118,5 @@ def test_shares_of_close_hits_equal_hand_worked_values():
         np.array([[12.5], [np.inf]], np.float32),
     ]
     calibration = Calibration.from_quantiles([0.05, 0.9], [2.0, 20.0])
-    found = called_close([own, same_operation, other], vectors, calibration)
-    assert found == {"sweep": {"near": CalledClose(found=0.5, unrelated=0.25)}}
+    shares = called_close([same, same_operation, other], vectors, calibration)
+    assert shares == {"sweep": {"near": CalledClose(found=0.5, unrelated=0.25)}}

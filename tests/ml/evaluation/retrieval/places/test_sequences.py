@@ -53,8 +53,8 @@ def test_places_are_inside_the_mask(sequence):
     mask = np.ones((HEIGHT, WIDTH), np.bool_)
     mask[:, : WIDTH // 2] = False
     masked = dataclasses.replace(read_sequence(sequence), mask=mask)
-    found = sequence_scene(masked, CONFIG)
-    assert min(region.outline[:, 0].min() for region in found.regions) >= WIDTH / 2
+    scene = sequence_scene(masked, CONFIG)
+    assert min(region.outline[:, 0].min() for region in scene.regions) >= WIDTH / 2
 
 
 def test_without_points_or_places_a_sequence_raises_an_error(sequence):

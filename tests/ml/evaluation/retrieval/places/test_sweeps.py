@@ -43,13 +43,13 @@ def test_a_marker_has_the_same_relative_position_in_both_visits(scene):
             at = share_of(region.outline, seen[region.frame])
             places.setdefault(region.place, []).append((scene.visits[region.frame], at))
     held = 0
-    for found in places.values():
-        at = np.array([share for _, share in found])
+    for place in places.values():
+        at = np.array([share for _, share in place])
         # The tissue itself moves by some px, of a place of 60.
         assert np.abs(at - np.median(at, axis=0)).max() < 0.3
         if (np.abs(np.median(at, axis=0) - 0.5) < 0.3).all():
             assert ((at > 0) & (at < 1)).all()
-            held += {visit for visit, _ in found} == {0, 1}
+            held += {visit for visit, _ in place} == {0, 1}
     assert held >= 1
 
 
@@ -75,6 +75,6 @@ def test_only_every_second_frame_is_searched(still):
 
 def test_sweeps_are_deterministic_for_a_seed(still):
     config = StillSweepConfig(size_px=120, frames=3, side_px=40.0)
-    one, again, other = (sweep_scene(still, "op", config, seed=seed) for seed in (0, 0, 1))
-    assert all(np.array_equal(a, b) for a, b in zip(one.frames, again.frames, strict=True))
-    assert not np.array_equal(one.frames[0], other.frames[0])
+    first, again, other = (sweep_scene(still, "op", config, seed=seed) for seed in (0, 0, 1))
+    assert all(np.array_equal(a, b) for a, b in zip(first.frames, again.frames, strict=True))
+    assert not np.array_equal(first.frames[0], other.frames[0])

@@ -65,8 +65,10 @@ def test_collages_of_a_patient_have_the_same_pieces():
         name: [Block((noise(seed, 508),), 0.5, cells) for seed in range(count)]
         for name, count in (("A", 16), ("B", 2))
     }
-    found = collages_of(CONFIG, blocks)
-    wholes = [found.items[i] for i in found.gallery if found.items[i].key.endswith("whole")]
+    collages = collages_of(CONFIG, blocks)
+    wholes = [
+        collages.items[i] for i in collages.gallery if collages.items[i].key.endswith("whole")
+    ]
     assert {item.patient for item in wholes} == {"s/A"}  # B has too few pieces
     sums = [int(item.read().pixels.astype(np.int64).sum()) for item in wholes]
     assert len(wholes) == 2 and len(set(sums)) == 1
@@ -77,8 +79,8 @@ def test_cells_of_slides_are_on_tissue_and_do_not_overlap(tmp_path):
     image[:, :610] = (120, 60, 140)
     Image.fromarray(image).save(tmp_path / "a.png")
     config = SetConfig(name="s", kind="slides", path=".", patients={"a.png": "A"}, cell_um=150.0)
-    found = slide_set(config, tmp_path, no_progress)  # 0.5 um per pixel: two rows of two cells
-    assert len(found.gallery) == 4
+    suite_set = slide_set(config, tmp_path, no_progress)  # 0.5 um per pixel: two rows of two cells
+    assert len(suite_set.gallery) == 4
     with pytest.raises(BadInputError, match="slide"):
         slide_set(SetConfig(name="s", path=".", patients={"b.png": "B"}), tmp_path, no_progress)
 

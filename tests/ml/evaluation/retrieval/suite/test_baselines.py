@@ -53,16 +53,16 @@ def test_words_and_key_points_do_not_depend_on_the_number_of_threads():
     rows = rng.random((3000, 128)).astype(np.float32)
     image = np.ascontiguousarray(stained_dots(8, seed=3))
     mask = np.full(image.shape[:2], 255, np.uint8)
-    found = []
+    vectors = []
     try:
         for threads in (1, 4):
             cv2.setNumThreads(threads)
             words = visual_words(rows, count=32, seed=0)
-            found.append((words.tobytes(), root_sift(image, mask, contrast=0.04).tobytes()))
+            vectors.append((words.tobytes(), root_sift(image, mask, contrast=0.04).tobytes()))
     finally:
         cv2.setNumThreads(-1)
-    assert found[0] == found[1] and len(found[0][1])
-    assert visual_words(rows, count=32, seed=1).tobytes() != found[0][0]
+    assert vectors[0] == vectors[1] and len(vectors[0][1])
+    assert visual_words(rows, count=32, seed=1).tobytes() != vectors[0][0]
 
 
 def test_the_key_depends_on_the_seed(data, methods):
@@ -88,8 +88,8 @@ def test_only_pixels_in_the_polygon_count():
     half = image.copy()
     half[:, 112:] = 0
     polygon = box(0, 0, 111, 224)
-    one, two = (hsv_vector(RegionImage(x, polygon, 1.0)) for x in (image, half))
-    assert np.abs(one - two).max() < 0.05
+    first, two = (hsv_vector(RegionImage(x, polygon, 1.0)) for x in (image, half))
+    assert np.abs(first - two).max() < 0.05
 
 
 def test_a_region_without_key_points_has_an_empty_bag(methods):

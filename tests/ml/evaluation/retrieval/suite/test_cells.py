@@ -30,17 +30,17 @@ def sections(tmp_path_factory):
 
 
 def test_the_same_place_and_its_neighbours_are_correct_answers_in_the_next_section(sections):
-    found = section_set(CONFIG, sections, no_progress)
-    (task,) = found.tasks
-    own = len(task.queries)
-    assert len(found.items) == 2 * own and len(found.gallery) == own >= 20
+    suite_set = section_set(CONFIG, sections, no_progress)
+    (task,) = suite_set.tasks
+    count = len(task.queries)
+    assert len(suite_set.items) == 2 * count and len(suite_set.gallery) == count >= 20
     for query in task.queries:
         assert query.item not in set(query.gallery.tolist())
         assert query.relevant[query.item]  # the cell itself
         assert 2 <= query.relevant.sum() <= 9
         assert query.label == "0 in 1"
-    assert {item.patient for item in found.items} == {"s/C"}
-    assert {item.stained for item in found.items} == {"s/0", "s/1"}
+    assert {item.patient for item in suite_set.items} == {"s/C"}
+    assert {item.stained for item in suite_set.items} == {"s/0", "s/1"}
 
 
 def test_cells_within_half_a_side_are_correct_answers(sections):
@@ -58,8 +58,8 @@ def test_cells_are_sampled_per_millimetre(sections):
 
 
 def test_a_cell_is_read_at_a_micron_per_pixel(sections):
-    found = section_set(CONFIG, sections, no_progress)
-    region = found.items[0].read()
+    suite_set = section_set(CONFIG, sections, no_progress)
+    region = suite_set.items[0].read()
     assert region.pixels.shape == (64, 64, 3) and region.mpp == 1.0
 
 
@@ -93,9 +93,9 @@ def test_sections_with_incompatible_outlines_raise_an_error(sections, tmp_path):
 
 def test_rearranged_cells_are_incorrect_answers(sections):
     plain = section_set(CONFIG, sections, no_progress)
-    found = section_set(replace(CONFIG, rearranged=1), sections, no_progress)
-    assert len(found.gallery) == 2 * len(plain.gallery)
-    for query, same in zip(found.tasks[0].queries, plain.tasks[0].queries, strict=True):
+    suite_set = section_set(replace(CONFIG, rearranged=1), sections, no_progress)
+    assert len(suite_set.gallery) == 2 * len(plain.gallery)
+    for query, same in zip(suite_set.tasks[0].queries, plain.tasks[0].queries, strict=True):
         count = len(same.gallery)
         assert np.array_equal(query.relevant[:count], same.relevant)
         assert not query.relevant[count:].any()

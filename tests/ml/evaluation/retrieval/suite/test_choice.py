@@ -14,8 +14,8 @@ def cells(**scores):
     out = {}
     for number, name in enumerate(("one", "two", "three")):
         for condition, (hsv, lbp) in (("as_is", (0.3, 0.2)), ("swapped", (0.1, 0.2))):
-            own = {encoder: values[number] for encoder, values in scores.items()}
-            out[name, "t", condition] = {"hsv": hsv, "lbp": lbp, **own}
+            by_encoder = {encoder: values[number] for encoder, values in scores.items()}
+            out[name, "t", condition] = {"hsv": hsv, "lbp": lbp, **by_encoder}
     return out
 
 
@@ -28,16 +28,16 @@ def test_the_margin_is_over_the_best_baseline_of_each_cell():
 
 
 def test_the_weight_of_a_set_does_not_depend_on_its_tasks():
-    found = cells(a=(0.5, 0.4, 0.3))
-    found["one", "other", "as_is"] = {"hsv": 0.3, "lbp": 0.2, "a": 0.3}
-    margin = margins_of(found, ["a"], BASELINES)["a"]
+    regions = cells(a=(0.5, 0.4, 0.3))
+    regions["one", "other", "as_is"] = {"hsv": 0.3, "lbp": 0.2, "a": 0.3}
+    margin = margins_of(regions, ["a"], BASELINES)["a"]
     assert margin.sets["one"] == pytest.approx((0.2 + 0.3 + 0.0) / 3)
     assert margin.mean == pytest.approx((margin.sets["one"] + 0.15 + 0.05) / 3)
 
 
 def test_an_encoder_below_a_baseline_on_one_set_is_not_chosen():
-    found = cells(bold=(0.9, 0.9, 0.1), even=(0.4, 0.4, 0.4))
-    choice = choose(margins_of(found, ["bold", "even"], BASELINES))
+    regions = cells(bold=(0.9, 0.9, 0.1), even=(0.4, 0.4, 0.4))
+    choice = choose(margins_of(regions, ["bold", "even"], BASELINES))
     assert choice.margins["bold"].mean > choice.margins["even"].mean
     assert choice.chosen == "even" and choice.passes
 
@@ -48,8 +48,8 @@ def test_the_best_mean_is_chosen_as_not_passing_if_no_encoder_passes():
 
 
 def test_leaving_out_a_set_can_change_the_choice_at_a_cost():
-    found = cells(a=(0.9, 0.3, 0.3), b=(0.3, 0.5, 0.5))
-    choice = choose(margins_of(found, ["a", "b"], BASELINES))
+    regions = cells(a=(0.9, 0.3, 0.3), b=(0.3, 0.5, 0.5))
+    choice = choose(margins_of(regions, ["a", "b"], BASELINES))
     # margins: a .65 .05 .05, b .05 .25 .25
     assert choice.chosen == "a"
     left = choice.left_out["one"]
@@ -60,6 +60,6 @@ def test_leaving_out_a_set_can_change_the_choice_at_a_cost():
 
 
 def test_leave_one_out_of_one_set_is_empty():
-    found = {key: value for key, value in cells(a=(0.5, 0.4, 0.3)).items() if key[0] == "one"}
-    choice = choose(margins_of(found, ["a"], BASELINES))
+    margins = {key: value for key, value in cells(a=(0.5, 0.4, 0.3)).items() if key[0] == "one"}
+    choice = choose(margins_of(margins, ["a"], BASELINES))
     assert choice.left_out == {} and choice.cost is None

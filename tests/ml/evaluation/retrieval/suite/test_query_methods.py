@@ -55,7 +55,7 @@ def test_a_metric_is_learned_for_each_patient_without_its_labels(monkeypatch):
     task = _with_labels(label_task("t", records()), records())
     ask = distances_of(task, vectors, vectors, QueryMethod(learn=True))
     assert [len(ask(query)) for query in task.queries] == [20] * 24
-    assert seen == [(20, [f"p{p}" for p in range(6) if p != own]) for own in range(6)]
+    assert seen == [(20, [f"p{p}" for p in range(6) if p != patient]) for patient in range(6)]
 
 
 def test_a_set_without_patients_is_queried_by_distance():

@@ -66,13 +66,13 @@ def test_swapping_stains_affects_colour_methods_and_not_structure_methods(result
 
 
 def test_results_contain_chance_patient_pull_and_counts(result):
-    found = result["sets"]["dots"]
-    assert (found["items"], found["patients"]) == (16, 4)
-    assert found["tasks"]["sizes"]["classes"] == {"large": 8, "small": 8}
-    assert 0.4 < found["tasks"]["sizes"]["chance"] < 0.6
+    set_result = result["sets"]["dots"]
+    assert (set_result["items"], set_result["patients"]) == (16, 4)
+    assert set_result["tasks"]["sizes"]["classes"] == {"large": 8, "small": 8}
+    assert 0.4 < set_result["tasks"]["sizes"]["chance"] < 0.6
     # one of seven others with a label is of the same patient
-    assert found["patient_pull"]["labels_alone"] == pytest.approx(1 / 7)
-    assert set(found["patient_pull"]["methods"]) == {"colour", "structure"}
+    assert set_result["patient_pull"]["labels_alone"] == pytest.approx(1 / 7)
+    assert set(set_result["patient_pull"]["methods"]) == {"colour", "structure"}
 
 
 def test_the_margin_equals_that_of_the_cells(result):
@@ -104,17 +104,17 @@ def test_query_methods_share_vectors_and_label_metrics_are_not_candidates(data):
         SuiteMethod("colour", "c", True, mean_colour),
     ]
     sets = read_sets(config, data, no_progress)
-    found = run_suite(config, sets, methods, cache=None, progress=no_progress)
-    assert set(found["choice"].margins) == {"structure", "expanded"}
-    assert set(found["sets"]["dots"]["tasks"]["sizes"]["methods"]) == {
+    report = run_suite(config, sets, methods, cache=None, progress=no_progress)
+    assert set(report["choice"].margins) == {"structure", "expanded"}
+    assert set(report["sets"]["dots"]["tasks"]["sizes"]["methods"]) == {
         "structure",
         "expanded",
         "learned",
         "colour",
     }
-    own = len(calls)
+    call_count = len(calls)
     run_suite(config, sets, [plain, methods[-1]], cache=None, progress=no_progress)
-    assert len(calls) == 2 * own
+    assert len(calls) == 2 * call_count
 
 
 def test_the_card_of_a_calibrated_encoder_has_the_shares_of_close_hits(data, monkeypatch):
@@ -217,10 +217,10 @@ def test_encoders_with_the_same_patches_share_them(data, tmp_path, monkeypatch):
     looked = []
     monkeypatch.setattr(RoiEncoder, "image_graph", spy(looked, RoiEncoder.image_graph))
     again = encoder_methods(["default", str(path)])
-    found = [[m.embed(region) for m in again] for region in regions]
+    vectors = [[m.embed(region) for m in again] for region in regions]
     assert len(looked) == 2
-    for one, other, region in zip(expected, found, regions, strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    for first, other, region in zip(expected, vectors, regions, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
         assert np.array_equal(other[0], encoder.embed(region.pixels))
 
 

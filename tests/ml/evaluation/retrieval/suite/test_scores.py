@@ -43,40 +43,40 @@ LINE = np.array([[0.0], [0.01], [5.0], [1.0], [1.1]], np.float32)
 
 def test_precisions_are_those_of_the_honest_protocol():
     # 0 and 1: y(B) y(C) x(B), 1/3; 2: y(C) x(A) x(A), (1/2 + 2/3) / 2; 3 and 4: y first, 1
-    found = query_precisions(label_task("t", RECORDS), LINE, LINE, 10)
-    assert found == pytest.approx([1 / 3, 1 / 3, (1 / 2 + 2 / 3) / 2, 1, 1])
+    precisions = query_precisions(label_task("t", RECORDS), LINE, LINE, 10)
+    assert precisions == pytest.approx([1 / 3, 1 / 3, (1 / 2 + 2 / 3) / 2, 1, 1])
     honest = other_patients_scores(cdist(LINE, LINE), RECORDS, RetrievalOptions())
-    assert found == pytest.approx(honest.ap)
+    assert precisions == pytest.approx(honest.ap)
 
 
 def test_every_class_has_the_same_weight():
-    found = task_scores(label_task("t", RECORDS), SetVectors(LINE, (), 0.0), CONFIG).as_is
+    result = task_scores(label_task("t", RECORDS), SetVectors(LINE, (), 0.0), CONFIG).as_is
     x = (1 / 3 + 1 / 3 + 7 / 12) / 3
-    assert found.by_label == pytest.approx({"x": x, "y": 1.0})
-    assert found.score == pytest.approx((x + 1) / 2)
-    assert found.mean == pytest.approx((3 * x + 2) / 5)
-    assert found.interval[0] < found.score < found.interval[1]
+    assert result.by_label == pytest.approx({"x": x, "y": 1.0})
+    assert result.score == pytest.approx((x + 1) / 2)
+    assert result.mean == pytest.approx((3 * x + 2) / 5)
+    assert result.interval[0] < result.score < result.interval[1]
 
 
 def test_the_swapped_score_is_the_mean_of_draws_and_its_cost_a_percentage():
     # the gallery of the second draw answers every query wrongly: x and y have changed places
     wrong = np.array([[1.0], [1.1], [1.2], [0.0], [0.1]], np.float32)
-    found = task_scores(label_task("t", RECORDS), SetVectors(LINE, (LINE, wrong), 0.0), CONFIG)
-    assert found.swapped is not None and len(found.swapped.draws) == 2
-    assert found.swapped.draws[0] == pytest.approx(found.as_is.score)
-    assert found.swapped.score == pytest.approx(np.mean(found.swapped.draws))
-    assert found.cost_percent == pytest.approx(
-        100 * (found.as_is.score - found.swapped.score) / found.as_is.score
+    result = task_scores(label_task("t", RECORDS), SetVectors(LINE, (LINE, wrong), 0.0), CONFIG)
+    assert result.swapped is not None and len(result.swapped.draws) == 2
+    assert result.swapped.draws[0] == pytest.approx(result.as_is.score)
+    assert result.swapped.score == pytest.approx(np.mean(result.swapped.draws))
+    assert result.cost_percent == pytest.approx(
+        100 * (result.as_is.score - result.swapped.score) / result.as_is.score
     )
-    assert found.cost_percent > 0
+    assert result.cost_percent > 0
 
 
 def test_queries_retain_their_stains():
     gallery = LINE + 100  # a shift of the whole gallery would cancel, were the queries shifted too
-    found = query_precisions(label_task("t", RECORDS), LINE, gallery, 10)
+    precisions = query_precisions(label_task("t", RECORDS), LINE, gallery, 10)
     # from below, every query sees the gallery in order of the line: y(B) y(C) x(B) for 0 and 1;
     # x x y for 2; x x y for 3; x x y x for 4
-    assert found == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 3])
+    assert precisions == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 3])
 
 
 def test_chance_is_the_score_of_random_rankings():
@@ -100,5 +100,5 @@ def test_shares_of_close_hits_equal_hand_worked_values():
     """Close is nearer than 2; the right answers are 5, 4.99, 4.99, .1 and .1 away."""
     calibration = Calibration.from_quantiles([0.001, 0.9], [2.0, 20.0])
     unrelated = np.array([[5.5]], np.float32)  # near the third region alone
-    found = called_close(label_task("t", RECORDS), LINE, unrelated, calibration)
-    assert found == CalledClose(found=2 / 5, unrelated=1 / 5)
+    shares = called_close(label_task("t", RECORDS), LINE, unrelated, calibration)
+    assert shares == CalledClose(found=2 / 5, unrelated=1 / 5)

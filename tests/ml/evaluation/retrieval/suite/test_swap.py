@@ -36,14 +36,14 @@ def unit(name, patient=None, **kwargs):
     return Stained(name, patient or name, stains(**kwargs))
 
 
-def changed(image, own, donor):
-    return restained(image, recolourings([own], {own.name: donor})[own.name])
+def changed(image, unit, donor):
+    return restained(image, recolourings([unit], {unit.name: donor})[unit.name])
 
 
 def test_pure_haematoxylin_has_the_donor_s_vector_and_strength():
-    found = od_map(stains(scale=(1.0, 0.5)), stains(matrix=OTHER, scale=(2.0, 0.5)))
-    assert OWN[0] @ found == pytest.approx(2 * OTHER[0], abs=1e-9)
-    assert OWN[1] @ found == pytest.approx(OTHER[1], abs=1e-9)
+    matrix = od_map(stains(scale=(1.0, 0.5)), stains(matrix=OTHER, scale=(2.0, 0.5)))
+    assert OWN[0] @ matrix == pytest.approx(2 * OTHER[0], abs=1e-9)
+    assert OWN[1] @ matrix == pytest.approx(OTHER[1], abs=1e-9)
 
 
 def test_swapping_to_the_same_stains_changes_only_rounding():
@@ -122,5 +122,5 @@ def test_a_montage_contains_only_pixels_of_its_images():
 def test_recolourings_of_other_stains_have_other_bytes():
     a, b = unit("a"), unit("b", scale=(1.0, 0.6))
     c = replace(b, stains=stains(scale=(1.0, 0.7)))
-    one, two = (recolourings([a], {"a": d})["a"].as_bytes() for d in (b, c))
-    assert one != two
+    first, two = (recolourings([a], {"a": d})["a"].as_bytes() for d in (b, c))
+    assert first != two

@@ -16,8 +16,8 @@ from ml.types import no_progress
 
 @pytest.fixture
 def dots(data):
-    found = labelled_set(SetConfig(name="dots", path="rois", tasks={"sizes": []}), data)
-    return found, [item.read() for item in found.items]
+    task_set = labelled_set(SetConfig(name="dots", path="rois", tasks={"sizes": []}), data)
+    return task_set, [item.read() for item in task_set.items]
 
 
 def darker(found):
@@ -43,17 +43,17 @@ def method(embed, key="1"):
 
 
 def vectors(dots, embed, cache, *, key="1", swaps=1):
-    found, regions = dots
+    result, regions = dots
     return set_vectors(
-        found, regions, [darker(found)] * swaps, [method(embed, key)], cache, no_progress
+        result, regions, [darker(result)] * swaps, [method(embed, key)], cache, no_progress
     )["mean"]
 
 
 def test_draws_recolour_only_the_gallery(dots):
-    found = vectors(dots, Counting(), None)
-    assert found.clean.shape == (16, 3) and len(found.swapped) == 1
-    assert (found.swapped[0] < found.clean - 5).all()
-    assert found.clean[0] == pytest.approx(dots[1][0].pixels.mean(axis=(0, 1)), abs=1e-3)
+    result = vectors(dots, Counting(), None)
+    assert result.clean.shape == (16, 3) and len(result.swapped) == 1
+    assert (result.swapped[0] < result.clean - 5).all()
+    assert result.clean[0] == pytest.approx(dots[1][0].pixels.mean(axis=(0, 1)), abs=1e-3)
 
 
 def test_cached_vectors_are_not_computed_again(dots, tmp_path):
@@ -77,17 +77,17 @@ def test_other_weights_or_swaps_are_computed(dots, tmp_path):
     other = Counting()
     vectors(dots, other, tmp_path, key="2", swaps=0)
     assert other.calls == 16
-    found, regions = dots
-    change = {name: Recolouring(3 * c.od, c.glass) for name, c in darker(found).items()}
+    result, regions = dots
+    change = {name: Recolouring(3 * c.od, c.glass) for name, c in darker(result).items()}
     embed = Counting()
-    set_vectors(found, regions, [change], [method(embed)], tmp_path, no_progress)
+    set_vectors(result, regions, [change], [method(embed)], tmp_path, no_progress)
     assert embed.calls == 16
 
 
 def test_progress_names_the_set_and_the_draw(dots):
-    found, regions = dots
+    result, regions = dots
     seen = []
     set_vectors(
-        found, regions, [darker(found)], [method(Counting())], None, lambda *a: seen.append(a)
+        result, regions, [darker(result)], [method(Counting())], None, lambda *a: seen.append(a)
     )
     assert seen[15] == (16, 16, "dots, as is") and seen[-1] == (16, 16, "dots, stain swap 1")

@@ -34,16 +34,16 @@ def test_grouped_centroids_are_as_good_as_plain_k_means(vectors, count):
     assert made.shape == (count, DIM)
     reference = faiss.Kmeans(DIM, count, niter=10, seed=1, min_points_per_centroid=1)
     reference.train(vectors)
-    ours, theirs = (squared_to(one, vectors)[0].mean() for one in (made, reference.centroids))
+    ours, theirs = (squared_to(rows, vectors)[0].mean() for rows in (made, reference.centroids))
     assert ours < 1.05 * theirs
     assert np.array_equal(made, fit_centroids(vectors, count).centroids)
 
 
 def test_vectors_are_assigned_to_their_nearest_centroid(vectors):
-    found = fit_centroids(vectors, 400)
-    assigned = np.square(vectors - found.centroids[found.nearest(vectors)]).sum(1)
-    best, at = squared_to(found.centroids, vectors)
-    assert (found.nearest(vectors) == at).mean() > 0.99
+    result = fit_centroids(vectors, 400)
+    assigned = np.square(vectors - result.centroids[result.nearest(vectors)]).sum(1)
+    best, at = squared_to(result.centroids, vectors)
+    assert (result.nearest(vectors) == at).mean() > 0.99
     assert assigned.mean() < 1.001 * best.mean()
 
 

@@ -37,7 +37,7 @@ def test_gpu_centroids_are_as_good_as_those_of_the_cpu(vectors, monkeypatch):
     reference = faiss.Kmeans(DIM, 300, niter=10, seed=1, min_points_per_centroid=1)
     reference.train(vectors)
     ours, theirs = (
-        nearest_of(one, vectors)[0].mean() for one in (made.centroids, reference.centroids)
+        nearest_of(rows, vectors)[0].mean() for rows in (made.centroids, reference.centroids)
     )
     assert ours < 1.05 * theirs
     assert np.array_equal(made.nearest(vectors), nearest_of(made.centroids, vectors)[1])

@@ -49,8 +49,8 @@ def test_candidates_include_the_nearest_permitted_rows(offset, share):
         if rows is None:
             continue
         answered += 1
-        found = nearest(rows, exact_distances(q, vectors[rows]), 10)[0]
-        assert found.tolist() == nearest_rows(vectors, q, 10, mask).tolist()
+        ids = nearest(rows, exact_distances(q, vectors[rows]), 10)[0]
+        assert ids.tolist() == nearest_rows(vectors, q, 10, mask).tolist()
     assert answered == 20
 
 
@@ -141,6 +141,6 @@ def test_a_real_gpu_agrees_with_the_cpu(tmp_path):
     gpu.build(np.arange(50_000), vectors)
     for q in vectors[:20] + np.float32(0.1):
         for allowed in (None, np.arange(0, 50_000, 3)):
-            found = gpu.search(q, 25, allowed=allowed)[0]
+            hits = gpu.search(q, 25, allowed=allowed)[0]
             mask = None if allowed is None else np.isin(np.arange(50_000), allowed)
-            assert found.tolist() == nearest_rows(vectors, q, 25, mask).tolist()
+            assert hits.tolist() == nearest_rows(vectors, q, 25, mask).tolist()

@@ -71,9 +71,9 @@ def test_recall_is_high_under_any_filter(pair, clustered, monkeypatch, share, us
 
 def test_only_some_lists_are_visited(pair):
     large, _ = pair
-    found = large._current().segment.lists
-    assert found.probes.plain < found.n_lists / 2
-    assert found.probes.recall >= 0.998 and found.probes.recall_filtered >= 0.998
+    lists = large._current().segment.lists
+    assert lists.probes.plain < lists.n_lists / 2
+    assert lists.probes.recall >= 0.998 and lists.probes.recall_filtered >= 0.998
 
 
 def test_few_permitted_rows_of_a_large_base_are_searched_exactly(pair, clustered, monkeypatch):
@@ -114,7 +114,7 @@ def test_equal_vectors_give_equal_lists(pair, tmp_path, clustered):
     again = open_index(tmp_path / "again", dim=DIM)
     again.build(np.arange(COUNT) * 2, clustered[0])
     for name in ("lists.faiss", "list_of.npy", "lists.json"):
-        first, second = (tmp_path / one / "base-000001" / name for one in ("large", "again"))
+        first, second = (tmp_path / item / "base-000001" / name for item in ("large", "again"))
         assert first.read_bytes() == second.read_bytes(), name
 
 

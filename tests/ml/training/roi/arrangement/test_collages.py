@@ -27,12 +27,12 @@ def test_pieces_have_the_size_of_one_cell_or_of_four_at_1_um_per_pixel():
 
 def test_all_pieces_are_used_before_one_repeats():
     pieces = [np.full((CELL_PX, CELL_PX, 3), value, np.uint8) for value in range(GRID * GRID)]
-    found = collage(pieces, np.random.default_rng(0))
-    assert sorted(found[::CELL_PX, ::CELL_PX, 0].ravel().tolist()) == list(range(GRID * GRID))
+    pixels = collage(pieces, np.random.default_rng(0))
+    assert sorted(pixels[::CELL_PX, ::CELL_PX, 0].ravel().tolist()) == list(range(GRID * GRID))
 
 
 def test_rearranged_tissue_is_the_same_in_other_places():
     pixels = np.random.default_rng(0).integers(0, 255, (80, 80, 3), dtype=np.uint8)
-    found = rearranged(pixels, np.random.default_rng(1), grid=4)
-    assert (found != pixels).any()
-    assert np.array_equal(np.sort(found, axis=None), np.sort(pixels, axis=None))
+    exchanged = rearranged(pixels, np.random.default_rng(1), grid=4)
+    assert (exchanged != pixels).any()
+    assert np.array_equal(np.sort(exchanged, axis=None), np.sort(pixels, axis=None))

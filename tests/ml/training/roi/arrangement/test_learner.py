@@ -33,13 +33,13 @@ def base() -> VertexMean:
 def learner(architecture: str = "gcn", steps: int = 0) -> ArrangementLearner:
     torch.manual_seed(0)
     config = ArrangementConfig(architecture=architecture, hidden_dim=16, out_dim=16, batch=8)
-    found = ArrangementLearner(
+    trained = ArrangementLearner(
         config, base(), [two_compartments(seed) for seed in range(12)], edge_px=EDGE_PX
     )
     history: dict[str, list[float]] = {}
     for step in range(steps):
-        found.step(step, history)
-    return found
+        trained.step(step, history)
+    return trained
 
 
 def embed(network, graph):
@@ -53,11 +53,11 @@ def test_the_embedding_is_the_mean_and_a_part_that_depends_on_the_arrangement(ar
     network = learner(architecture, steps=3).finish()
     graph = two_compartments(20)
     other = rearranged_graph(graph, np.random.default_rng(0), grid=4, edge_px=EDGE_PX)
-    found, moved, mean = embed(network, graph), embed(network, other), embed(base(), graph)
-    assert torch.allclose(found[:6], mean, atol=1e-5)
+    result, moved, mean = embed(network, graph), embed(network, other), embed(base(), graph)
+    assert torch.allclose(result[:6], mean, atol=1e-5)
     assert torch.allclose(moved[:6], mean, atol=1e-5)
-    assert (found[6:] - moved[6:]).norm() > 0.01
-    assert found[6:].norm() == pytest.approx(network.config.context_weight, abs=1e-4)
+    assert (result[6:] - moved[6:]).norm() > 0.01
+    assert result[6:].norm() == pytest.approx(network.config.context_weight, abs=1e-4)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

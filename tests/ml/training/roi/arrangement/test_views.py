@@ -37,8 +37,8 @@ def test_a_small_region_retains_enough_vertices():
 
 def test_a_rearranged_region_has_the_same_vertices_and_other_neighbours():
     graph = region()
-    found = rearranged_graph(graph, np.random.default_rng(0), grid=2, edge_px=300)
-    assert np.array_equal(found.x, graph.x)
+    negative = rearranged_graph(graph, np.random.default_rng(0), grid=2, edge_px=300)
+    assert np.array_equal(negative.x, graph.x)
     edges = {tuple(edge) for edge in graph.edge_index.T.tolist()}
-    others = {tuple(edge) for edge in found.edge_index.T.tolist()}
+    others = {tuple(edge) for edge in negative.edge_index.T.tolist()}
     assert 0 < len(edges & others) < len(edges)

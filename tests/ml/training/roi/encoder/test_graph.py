@@ -82,10 +82,10 @@ def test_views_lose_whole_vertices_and_keep_the_edges_between_the_others(regions
         known = [int(np.flatnonzero((graphs[row].x == vertex).all(axis=1))[0]) for vertex in x[own]]
         assert 3 <= len(own) <= 4 and known == sorted(known)
         inside = edges[:, batch[edges[0]] == place] - own[0]
-        found = {(known[a], known[b]) for a, b in inside.T}
+        result = {(known[a], known[b]) for a, b in inside.T}
         expected = {
             (int(a), int(b)) for a, b in graphs[row].edge_index.T if a in known and b in known
         }
-        assert found == expected
+        assert result == expected
     first, second = x[batch == 0], x[batch == 2]
     assert first.shape != second.shape or not np.array_equal(first, second)

@@ -51,8 +51,8 @@ def test_each_direction_is_divided_by_its_deviation():
     metric = learn_metric(data, dim=DIM, ridge=0.0)
     rows = [((s.reshape(-1, DIM) - metric.mean) * metric.scale).astype(np.float64) for s in data]
     within = np.mean([np.cov(r.T, bias=True) for r in rows], axis=0)
-    found = metric.matrix.astype(np.float64)
-    assert np.allclose(found.T @ within @ found, np.eye(DIM) / DIM, atol=1e-4)
+    matrix = metric.matrix.astype(np.float64)
+    assert np.allclose(matrix.T @ within @ matrix, np.eye(DIM) / DIM, atol=1e-4)
 
 
 def test_the_main_directions_have_a_mean_square_of_one():

@@ -33,9 +33,9 @@ def measure(atlas, cache, encoder, **values):
 
 
 def test_every_patient_has_patches_of_every_stain_variant(atlas, tmp_path):
-    found = measure(atlas, tmp_path / "f.npz", MeanColour())
-    assert [slab.shape for slab in found] == [(3, 1, 3), (3, 2, 3), (3, 1, 3)]
-    for slab in found:
+    measurement = measure(atlas, tmp_path / "f.npz", MeanColour())
+    assert [slab.shape for slab in measurement] == [(3, 1, 3), (3, 2, 3), (3, 1, 3)]
+    for slab in measurement:
         assert not np.allclose(slab[0], slab[1]) and not np.allclose(slab[1], slab[2])
 
 
@@ -48,8 +48,8 @@ def test_cached_features_are_read_without_computing_them(atlas, tmp_path):
 
 
 def test_the_same_seed_repeats_the_measurement_and_stops_leave_no_files(atlas, tmp_path):
-    one, two = (measure(atlas, tmp_path / n, MeanColour()) for n in ("a.npz", "b.npz"))
-    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+    first, two = (measure(atlas, tmp_path / n, MeanColour()) for n in ("a.npz", "b.npz"))
+    assert all(np.array_equal(a, b) for a, b in zip(first, two, strict=True))
 
     def stop(done, total, phase):
         if phase == "features of tissue":

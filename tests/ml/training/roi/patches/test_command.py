@@ -52,9 +52,9 @@ def data(atlas):
 
 def differing(one, other):
     """Names of the tensors that differ between two files."""
-    expected, found = load_file(one), load_file(other)
-    assert expected.keys() == found.keys()
-    return [key for key in expected if not np.array_equal(expected[key], found[key])]
+    expected, result = load_file(one), load_file(other)
+    assert expected.keys() == result.keys()
+    return [key for key in expected if not np.array_equal(expected[key], result[key])]
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +157,8 @@ def test_workers_draw_the_same_batches_as_one_process(blocks, workers):
     for batch, steps in ((4, (5, 6, 7, 2, 3)), (2, (4, 5))):
         alone.batch = shared.batch = batch
         for step in steps:
-            for wanted, found in zip(alone(step), shared(step), strict=True):
-                assert torch.equal(wanted, found)
+            for wanted, result in zip(alone(step), shared(step), strict=True):
+                assert torch.equal(wanted, result)
     shared.close()
     assert multiprocessing.active_children() == []
 

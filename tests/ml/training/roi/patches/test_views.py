@@ -96,8 +96,8 @@ def test_a_block_is_not_enlarged_beyond_the_limit(places):
 
 def test_the_same_seed_draws_the_same(places):
     config = ViewConfig(crop_px=32)
-    one, again = (draw_pair(places, np.random.default_rng(5), config) for _ in range(2))
-    assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True))
+    first, again = (draw_pair(places, np.random.default_rng(5), config) for _ in range(2))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -112,20 +112,20 @@ def restain(views, config, others=EYE[None], seed=0):
 
 
 def test_without_augmentation_a_view_is_the_input_of_the_encoder(views):
-    found = restain(views, STILL)
+    output = restain(views, STILL)
     od = torch.from_numpy(optical_density(np.stack(views))).permute(0, 3, 1, 2)
-    assert found.shape == (6, 3, 32, 32) and found.dtype == torch.float32
-    assert torch.allclose(found, standardise(od).clamp(-6, 6), atol=1e-4)
+    assert output.shape == (6, 3, 32, 32) and output.dtype == torch.float32
+    assert torch.allclose(output, standardise(od).clamp(-6, 6), atol=1e-4)
 
 
 def test_another_colour_leaves_the_structure(views):
     """Densities mixed and bent: where it was dense before it is dense after."""
     plain = restain(views, STILL).mean(dim=1).flatten(1)
     for config in (with_view(mix=0.1), with_view(gamma=0.2)):
-        found = restain(views, config).mean(dim=1).flatten(1)
-        assert not torch.allclose(found, plain, atol=1e-2)
-        for one, other in zip(plain, found, strict=True):
-            assert abs(float(torch.corrcoef(torch.stack([one, other]))[0, 1])) > 0.9
+        array = restain(views, config).mean(dim=1).flatten(1)
+        assert not torch.allclose(array, plain, atol=1e-2)
+        for first, other in zip(plain, array, strict=True):
+            assert abs(float(torch.corrcoef(torch.stack([first, other]))[0, 1])) > 0.9
 
 
 def root(moment):
@@ -136,13 +136,15 @@ def root(moment):
 def test_colours_are_exchanged_for_those_of_another_patient():
     rng = np.random.default_rng(0)
     od = np.abs(rng.normal(0.4, 0.1, (2000, 3))).astype(np.float64)
-    own = root(od.T @ od / len(od))
+    root_of_patient = root(od.T @ od / len(od))
     other = root(np.array([[0.3, 0.1, 0.1], [0.1, 0.5, 0.2], [0.1, 0.2, 0.2]]))
-    moved = od @ np.linalg.solve(own, other)
+    moved = od @ np.linalg.solve(root_of_patient, other)
     assert np.allclose(moved.T @ moved / len(od), other @ other, atol=1e-6)
     config = with_view(swap=1.0)
-    found = _mixing(own, other[None].astype(np.float32), np.random.default_rng(0), config)
-    assert np.allclose(found, np.linalg.solve(own, other), atol=1e-4)
+    mixture = _mixing(
+        root_of_patient, other[None].astype(np.float32), np.random.default_rng(0), config
+    )
+    assert np.allclose(mixture, np.linalg.solve(root_of_patient, other), atol=1e-4)
 
 
 def test_standardising_removes_only_the_strength(views):
@@ -152,9 +154,9 @@ def test_standardising_removes_only_the_strength(views):
 
 
 def test_a_grey_view_is_equal_in_all_channels(views):
-    found = restain(views, with_view(grey=1.0))
-    assert torch.allclose(found[:, 0], found[:, 1], atol=1e-5)
-    assert torch.allclose(found[:, 0], found[:, 2], atol=1e-5)
+    output = restain(views, with_view(grey=1.0))
+    assert torch.allclose(output[:, 0], output[:, 1], atol=1e-5)
+    assert torch.allclose(output[:, 0], output[:, 2], atol=1e-5)
 
 
 def test_noise_stays_below_its_bound(views):
@@ -164,5 +166,5 @@ def test_noise_stays_below_its_bound(views):
 
 def test_no_value_is_infinite(views):
     blank = [np.full((32, 32, 3), 255, np.uint8), np.zeros((32, 32, 3), np.uint8)]
-    found = restain([*views, *blank], ViewConfig(crop_px=32))
-    assert torch.isfinite(found).all() and found.abs().max() <= 6
+    output = restain([*views, *blank], ViewConfig(crop_px=32))
+    assert torch.isfinite(output).all() and output.abs().max() <= 6
