@@ -51,18 +51,20 @@ class BoxEncoder:
         *,
         stain: Any = None,
     ) -> Any:
-        found = []
+        result = []
         for polygon in polygons_l0:
             try:
-                found.append(self.embed_region(slide, polygon, mpp, progress, stain=stain))
+                result.append(self.embed_region(slide, polygon, mpp, progress, stain=stain))
             except BadInputError as error:
-                found.append(error)
-        return found
+                result.append(error)
+        return result
 
     def embed_slides(self, slides: Any, progress: Any = None) -> Any:
         return [
-            self.embed_regions(one.slide, one.polygons_l0, one.mpp, progress, stain=one.stain)
-            for one in slides
+            self.embed_regions(
+                slide.slide, slide.polygons_l0, slide.mpp, progress, stain=slide.stain
+            )
+            for slide in slides
         ]
 
     def _embedded(self, polygon: Any, progress: Any) -> Any:

@@ -11,4 +11,4 @@ from jsonschema import Draft202012Validator
 def schema_errors(document: dict[str, Any], schema: Any, value: Any) -> Iterator[str]:
     """Violations of a schema by a value."""
     full = {"$ref": "#/$defs/asked", "$defs": {"asked": schema}, **document}
-    return (str(one)[:300] for one in Draft202012Validator(full).iter_errors(value))
+    return (str(error)[:300] for error in Draft202012Validator(full).iter_errors(value))

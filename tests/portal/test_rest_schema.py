@@ -96,24 +96,24 @@ def secret(
         manager = User.objects.create_user("manager@schema.example", "correct horse battery")
         Membership.objects.create(user=manager, lab=lab, role=Role.MANAGER)
         KNOWN.update(world.build(lab, manager, folder).ids())
-        _, found = token_create(
+        _, result = token_create(
             user=manager, name="fuzz", scope=TokenScope.WRITE, expires_in=timedelta(days=1)
         )
-        yield found
+        yield result
 
 
 @pytest.fixture
 def read_schema(request: pytest.FixtureRequest, db: None) -> schemathesis.schemas.BaseSchema:
     """The schema as the portal serves it."""
     request.node._nodeid = request.node.nodeid  # schemathesis wants it; pytest 9 has it no more
-    found = schemathesis.openapi.from_wsgi("/api/v1/schema/?format=json", get_wsgi_application())
+    result = schemathesis.openapi.from_wsgi("/api/v1/schema/?format=json", get_wsgi_application())
     # tests/portal/access/test_matrix.py asks every address for every method it does not have.
-    found.config.phases.coverage.unexpected_methods = {"options"}
-    found.hook("filter_case")(_filter_case)
-    found.hook("map_path_parameters")(_map_path_parameters)
-    found.hook("map_body")(_map_body)
-    found.hook("map_headers")(_map_headers)
-    return found
+    result.config.phases.coverage.unexpected_methods = {"options"}
+    result.hook("filter_case")(_filter_case)
+    result.hook("map_path_parameters")(_map_path_parameters)
+    result.hook("map_body")(_map_body)
+    result.hook("map_headers")(_map_headers)
+    return result
 
 
 class Caller:

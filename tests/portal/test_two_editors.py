@@ -30,9 +30,9 @@ def both(manager: User) -> Client:
 def seen(answer: Any, *, near: str = "") -> str:
     """State that a page shows in its form for ``near``."""
     text = answer.content.decode()
-    found = re.search(r'name="seen" value="([0-9a-f]{16})"', text[text.index(near) :])
-    assert found, "the form does not say what it shows"
-    return found[1]
+    match = re.search(r'name="seen" value="([0-9a-f]{16})"', text[text.index(near) :])
+    assert match, "the form does not say what it shows"
+    return match[1]
 
 
 def test_a_conflict_shows_the_saved_and_the_submitted_case(
@@ -95,7 +95,7 @@ def test_who_moves_labels_takes_no_text_from_who_renames_one(
     labels = list(Label.objects.filter(lab=lab).order_by("position"))
     first, before = labels[0], Label.objects.get(pk=labels[0].pk)
     page = both.get(reverse("annotations:labels"))
-    order = [(one.pk, None) for one in reversed(labels)]
+    order = [(item.pk, None) for item in reversed(labels)]
     labels_order(lab=lab, user=manager, order=order)
     sent = {"color": first.color, "name": "Crypt", "seen": seen(page, near=str(first.pk))}
     both.post(reverse("annotations:label_edit", args=[first.pk]), sent)

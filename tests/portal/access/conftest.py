@@ -77,7 +77,7 @@ def _built(folder: Path) -> Scene:
     made = world.build(lab, cast.users["manager"], folder)
     _pictures(made)
     viewer = Membership.objects.get(user=cast.users["viewer"])
-    own, _ = token_create(
+    token, _ = token_create(
         cast.users["manager"], name="own", scope=TokenScope.READ, expires_in=timedelta(days=1)
     )
     invitation, _ = invitation_create(
@@ -115,7 +115,7 @@ def _built(folder: Path) -> Scene:
         "invitations": str(invitation.pk),
         "labs": str(lab.pk),
         "memberships": str(viewer.pk),
-        "tokens": str(own.pk),
+        "tokens": str(token.pk),
         "label-merges": str(_merge(made, cast).pk),
         "spare_labels": str(_label(made, cast, "Spare").pk),
         "roi-imports": str(RoiImport.objects.create(lab=lab, canvas=made.canvas).pk),
@@ -183,8 +183,8 @@ def _assigned_reading(made: world.World, cast: Cast) -> tuple[Study, Assignment]
         wanted=WantedReadings(canvases=[_video_canvas(made)], people=readers),
     )
     User.objects.filter(pk=readers[1].pk).update(is_active=False)
-    own = WantedReadings(canvases=[made.canvas], people=[manager])
-    return study, work_assign(lab=lab, user=manager, wanted=own)[0]
+    wanted = WantedReadings(canvases=[made.canvas], people=[manager])
+    return study, work_assign(lab=lab, user=manager, wanted=wanted)[0]
 
 
 def _notification(made: world.World, cast: Cast) -> Notification:

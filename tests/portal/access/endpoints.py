@@ -137,12 +137,12 @@ def callbacks(
 
 def audit_rules() -> dict[str, dict[str, AuditRule]]:
     """Audit rules by endpoint and method, as the views declare them."""
-    found: dict[str, dict[str, AuditRule]] = {}
+    endpoints: dict[str, dict[str, AuditRule]] = {}
     for name, view in callbacks():
         rules = {method: rule for method, rule in (audit_rules_of(view) or {}).items() if rule}
         if rules:
-            found[name] = rules
-    return found
+            endpoints[name] = rules
+    return endpoints
 
 
 def module_of(view: Callable[..., Any]) -> str:
@@ -167,12 +167,14 @@ def filled(name: str, parameters: tuple[str, ...], ids: Mapping[str, str]) -> st
     Raises:
         LookupError: a parameter that ``WORDS``, ``OBJECTS`` and ``EXCEPTIONS`` do not know.
     """
-    return reverse(name, kwargs={one: _value(name, one, ids) for one in parameters})
+    return reverse(
+        name, kwargs={parameter: _value(name, parameter, ids) for parameter in parameters}
+    )
 
 
 def _value(name: str, parameter: str, ids: Mapping[str, str]) -> Any:
-    if found := EXCEPTIONS.get((name, parameter)):
-        return ids[found]
+    if exception := EXCEPTIONS.get((name, parameter)):
+        return ids[exception]
     if parameter in WORDS:
         return WORDS[parameter]
     word = parameter.removesuffix("_id")

@@ -148,7 +148,7 @@ def _measured(scene: Scene) -> None:
         dab_od=np.array([0.05, 0.45], np.float32),
         bins=np.array([0, 2], np.uint8),
     )
-    found = Quantification(
+    outcome = Quantification(
         area_mm2=0.0196,
         tissue_mm2=0.0185,
         mean_od={"haematoxylin": 0.25, "dab": 0.125},
@@ -159,19 +159,21 @@ def _measured(scene: Scene) -> None:
         working_mpp=0.5,
     )
     config = config_of(roi.lab_id, "dab-nuclear")
-    quantification_save(roi=roi, user=None, config=config, measured=found)
+    quantification_save(roi=roi, user=None, config=config, measured=outcome)
 
 
 def _hand_in(scene: Scene) -> None:
     """Both readers of the study saw one thing alike, and one of them another."""
-    for one in Assignment.objects.filter(study__pk=scene.ids["studies"]).select_related("person"):
-        reader = one.person
+    for assignment in Assignment.objects.filter(study__pk=scene.ids["studies"]).select_related(
+        "person"
+    ):
+        reader = assignment.person
         is_first = reader == scene.cast.users["annotator"]
         User.objects.filter(pk=reader.pk).update(is_active=True)
-        _drawn(one.canvas, reader, 10, 10, 40, 40 if is_first else 36, frame_index=0)
+        _drawn(assignment.canvas, reader, 10, 10, 40, 40 if is_first else 36, frame_index=0)
         if is_first:
-            _drawn(one.canvas, reader, 60, 20, 80, 50, frame_index=0)
-        assignment_submit(assignment=one, user=reader)
+            _drawn(assignment.canvas, reader, 60, 20, 80, 50, frame_index=0)
+        assignment_submit(assignment=assignment, user=reader)
         User.objects.filter(pk=reader.pk).update(is_active=is_first)
 
 

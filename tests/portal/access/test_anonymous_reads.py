@@ -30,18 +30,18 @@ def writes_of(
     path: str, *, looks: Sequence[dict[str, str]] = LOOKS, methods: Sequence[str] = METHODS
 ) -> list[str]:
     """The statements by which a look of an anonymous browser at a path changed a row."""
-    found: list[str] = []
+    writes: list[str] = []
     for headers in looks:
         for method in methods:
             cache.clear()
             with CaptureQueriesContext(connection) as queries:
                 getattr(Client(), method)(path, headers=headers)
-            found += [
+            writes += [
                 query["sql"]
                 for query in queries.captured_queries
                 if query["sql"].lstrip().upper().startswith(WRITES)
             ]
-    return found
+    return writes
 
 
 def test_getting_an_address_writes_nothing(scene: Scene) -> None:
@@ -57,11 +57,11 @@ def _check_writes_nothing(
     scene: Scene, *, looks: Sequence[dict[str, str]], methods: Sequence[str]
 ) -> None:
     before = Session.objects.count()
-    found = {
+    result = {
         name: writes_of(filled(name, ENDPOINTS[name], scene.ids), looks=looks, methods=methods)
         for name in ENDPOINTS
     }
-    assert {name: writes for name, writes in found.items() if writes} == {}
+    assert {name: writes for name, writes in result.items() if writes} == {}
     assert Session.objects.count() == before
 
 

@@ -126,7 +126,7 @@ WITHOUT_GRANT = {
 def test_a_token_stays_in_its_areas(scene: Scene, word: str) -> None:
     """A read goes with the right to read, a write with that to write and not with the other."""
     wrong, reading_refused = [], set[TokenArea]()
-    for name, method in (call for one in WORDS[word] for call in _calls(one)):
+    for name, method in (call for part in WORDS[word] for call in _calls(part)):
         area = _area(name)
         is_sampled = not _reads(name, method) and area not in reading_refused
         if is_sampled:
@@ -149,8 +149,8 @@ def test_no_token_makes_accounts_roles_service_accounts_or_tokens(scene: Scene) 
     for name, method in sorted(BY_A_PERSON):
         for areas in ({}, dict.fromkeys(TokenArea, TokenScope.WRITE)):
             answer = _request(scene, name, method, areas)
-            found = (answer.status_code, answer.json()["code"])
-            assert found == (403, "session-required"), (name, method, areas)
+            response = (answer.status_code, answer.json()["code"])
+            assert response == (403, "session-required"), (name, method, areas)
 
 
 def test_every_write_in_the_area_of_the_lab_is_judged() -> None:
@@ -196,7 +196,7 @@ def _wrong_in_areas(
     """Answers to tokens for the call's area and for the others that are not those expected."""
     area, done = _area(name), RULES[name][method].answers["write_token"]
     needs = CARRIES.get((name, method), {})
-    refused = {"other areas": {one: TokenScope.WRITE for one in TokenArea if one != area}}
+    refused = {"other areas": {item: TokenScope.WRITE for item in TokenArea if item != area}}
     if set(needs) - {area}:
         refused["without what it carries"] = {area: TokenScope.WRITE}
     scope = TokenScope.READ if _reads(name, method) else TokenScope.WRITE

@@ -104,21 +104,21 @@ def test_each_answer_is_audited_once(scene: Scene, area: str) -> None:
     wrong = {}
     for name in AREAS[area]:
         for method, audit in AUDITED[name].items():
-            if found := _wrongly_noted(scene, name, method, audit):
-                wrong[name, method] = found
+            if problem := _wrongly_noted(scene, name, method, audit):
+                wrong[name, method] = problem
     assert wrong == {}
 
 
 def test_a_refusal_by_role_is_audited(scene: Scene) -> None:
     refused = [cell for cell in CELLS if RULES[cell[0]][cell[1]].answers["viewer"] == 403]
-    found, expected = {}, {}
+    result, expected = {}, {}
     for name, method in refused:
         _, entries = _noted(scene, "viewer", name, method)
-        found[name, method] = [(one.action, one.outcome, str(one.lab_id)) for one in entries]
+        result[name, method] = [(row.action, row.outcome, str(row.lab_id)) for row in entries]
         action = AUDITED[name][method].action
         expected[name, method] = [(action, Outcome.REFUSED, scene.ids["labs"])]
-    assert found == expected
-    assert len(found) > 50
+    assert result == expected
+    assert len(result) > 50
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def _emitted() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text())):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             if isinstance(node, ast.Call) and EMITS.search(called):
-                for constant in (c for one in node.args for c in ast.walk(one)):
+                for constant in (c for arg in node.args for c in ast.walk(arg)):
                     value = getattr(constant, "value", None)
                     if isinstance(value, str) and "." in value.strip("."):
                         yield value

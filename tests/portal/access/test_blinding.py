@@ -66,8 +66,8 @@ def test_nothing_of_another_reader_is_seen(scene: Scene, kind: str) -> None:
                     if str(roi.pk) in _path(name, ids):
                         assert answer.status_code == 404, name
         study_unblind(study=study, user=scene.cast.users["manager"])
-        found = [name for name in names if SECRET in _text(_request(scene, name))]
-        assert {"api": "api:roi-list", "pages": "annotations:measurements"}[kind] in found
+        result = [name for name in names if SECRET in _text(_request(scene, name))]
+        assert {"api": "api:roi-list", "pages": "annotations:measurements"}[kind] in result
 
 
 @contextmanager

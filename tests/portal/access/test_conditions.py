@@ -72,15 +72,15 @@ WITHOUT = {
 
 def test_every_change_follows_the_rule(scene: Scene) -> None:
     """Every new URL that changes something must be classified here."""
-    found: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
+    names: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
     for name, method in CHANGES:
         path = filled(name, ENDPOINTS[name], scene.ids)
         view: type[ApiView] = resolve(path).func.cls  # type: ignore[attr-defined]
         if method in view.if_match:
-            found[view.if_match[method]].add((name, method))
+            names[view.if_match[method]].add((name, method))
         else:
             assert name in WITHOUT, "say in REQUIRED, OPTIONAL or WITHOUT what it is"
-    assert (found[True], found[False]) == (REQUIRED, OPTIONAL)
+    assert (names[True], names[False]) == (REQUIRED, OPTIONAL)
 
 
 @pytest.mark.parametrize(("name", "method"), sorted(REQUIRED | OPTIONAL))
@@ -145,11 +145,11 @@ def test_the_etag_of_a_creation_is_accepted_for_a_change(
             again = send("post", place, new | {"lab": scene.ids["labs"]}, **headers)
             assert again["Idempotency-Replayed"] == "true"
             assert (again.content, again["ETag"]) == (made.content, tag)
-        one = f"{place}{made.json()['id']}/"
-        assert _edited(client.get(one)["ETag"]) == _edited(tag)
-        changed = send("patch", one, change, **{"If-Match": tag})
+        url = f"{place}{made.json()['id']}/"
+        assert _edited(client.get(url)["ETag"]) == _edited(tag)
+        changed = send("patch", url, change, **{"If-Match": tag})
         assert changed.status_code == 200, changed.content
-        assert send("patch", one, change, **{"If-Match": tag}).status_code == 412
+        assert send("patch", url, change, **{"If-Match": tag}).status_code == 412
         transaction.set_rollback(True)
 
 
@@ -159,21 +159,21 @@ def _edited(tag: str) -> str:
 
 def test_a_change_by_somebody_else_makes_a_tag_stale_but_not_a_count(scene: Scene) -> None:
     path = filled("api:case-detail", ENDPOINTS["api:case-detail"], scene.ids)
-    one, two = scene.cast.client("manager"), scene.cast.client("annotator")
+    item, two = scene.cast.client("manager"), scene.cast.client("annotator")
 
     def change(client: Any, organ: str, tag: str) -> Any:
         body = {"organ": organ}
         return client.patch(path, body, "application/json", headers={"If-Match": tag})
 
     with transaction.atomic():
-        tag = one.get(path)["ETag"]
-        sparse = one.get(path, {"fields": "id"})["ETag"]
+        tag = item.get(path)["ETag"]
+        sparse = item.get(path, {"fields": "id"})["ETag"]
         assert sparse != tag and _edited(sparse) == _edited(tag), "another answer, the same case"
         first = change(two, "lung", tag)
         assert first.status_code == 200
-        late = change(one, "colon", tag)
+        late = change(item, "colon", tag)
         assert (late.status_code, late.json()["current"]["organ"]) == (412, "lung")
-        again = change(one, "colon", late.json()["current_version"])
+        again = change(item, "colon", late.json()["current_version"])
         assert (again.status_code, again.json()["organ"]) == (200, "colon")
         assert change(two, "skin", "*").status_code == 200
         assert change(two, "skin", f'"another", {first["ETag"]}').status_code == 412

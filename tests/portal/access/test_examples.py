@@ -41,8 +41,8 @@ HEADERS: dict[str, dict[str, str]] = {  # of all other changes: what is there
 @pytest.fixture(scope="module")
 def document(django_db_setup: None, django_db_blocker: Any) -> dict[str, Any]:
     with django_db_blocker.unblock():
-        found = SchemaGenerator().get_schema(request=None, public=True)
-    return json.loads(json.dumps(found, default=str))
+        schema = SchemaGenerator().get_schema(request=None, public=True)
+    return json.loads(json.dumps(schema, default=str))
 
 
 def _bodies(document: dict[str, Any]) -> dict[str, tuple[str, str, Any, Any]]:
@@ -78,12 +78,12 @@ def test_every_example_is_answered_according_to_the_schema(
         answer = _sent(scene, method, path, body, ids, HEADERS.get(name, {"If-Match": "*"}))
         transaction.set_rollback(True)
     assert answer.status_code < 300, answer.content
-    found = operation["responses"][str(answer.status_code)]
-    if "content" not in found:
+    result = operation["responses"][str(answer.status_code)]
+    if "content" not in result:
         assert answer.content == b""
         return
     kind = answer.headers["Content-Type"].partition(";")[0]
-    assert list(schema_errors(document, found["content"][kind]["schema"], answer.json())) == []
+    assert list(schema_errors(document, result["content"][kind]["schema"], answer.json())) == []
 
 
 def _known(scene: Scene, name: str) -> dict[str, str]:

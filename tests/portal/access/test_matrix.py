@@ -46,7 +46,7 @@ def test_no_rule_gives_a_stranger_an_object_of_the_lab() -> None:
         for name, method in CELLS
         if isinstance(answer := RULES[name][method].answers["stranger"], int)
         and answer not in {403, 404}
-        and any(one in OBJECTS or one in IDS for one in map(_word, ENDPOINTS[name]))
+        and any(word in OBJECTS or word in IDS for word in map(_word, ENDPOINTS[name]))
     }
     assert open_to_strangers == OF_NO_LAB
 
@@ -107,7 +107,7 @@ def _methods_answered(scene: Scene, name: str) -> set[str]:
     """Methods without a rule that are not refused."""
     path = filled(name, ENDPOINTS[name], scene.ids)
     others = set(METHODS) - set(RULES[name])
-    return {one for one in others if _sent(scene, "manager", one, path).status_code != 405}
+    return {other for other in others if _sent(scene, "manager", other, path).status_code != 405}
 
 
 def _wrong_answers(
@@ -118,18 +118,18 @@ def _wrong_answers(
     wrong: dict[tuple[str, str, str], object] = {}
     for actor in actors:
         response = _sent(scene, actor, method, _path(scene, rule, name, actor), rule)
-        answer, found = answer_of(response), []
+        answer, result = answer_of(response), []
         if actor in OUTSIDE:
             requested = response.request["PATH_INFO"] + repr(rule.body(scene))
             if name == "api-schema":  # its examples were recorded from the tests' data
                 requested += READS_FILE.read_text(encoding="utf-8")
-            found = _leaked_words(response, scene, requested)
+            result = _leaked_words(response, scene, requested)
         if actor == "stranger" and answer == 404 and name.startswith("api:"):
-            found += (
+            result += (
                 [] if response["Content-Type"] == "application/problem+json" else ["no problem"]
             )
-        if answer != rule.answers[actor] or found:
-            wrong[name, method, actor] = (answer, rule.answers[actor], found)
+        if answer != rule.answers[actor] or result:
+            wrong[name, method, actor] = (answer, rule.answers[actor], result)
     return wrong
 
 
@@ -155,5 +155,5 @@ def _leaked_words(answer: HttpResponseBase, scene: Scene, requested: str) -> lis
     text = b"".join(answer.streaming_content) if answer.streaming else answer.content
     secret = [word for key, word in scene.ids.items() if key != "encoders"]
     secret += [scene.world.case.accession, scene.world.slide.name, scene.world.label.name]
-    found = text.decode("utf-8", "replace")
-    return [word for word in secret if word not in requested and word in found]
+    content = text.decode("utf-8", "replace")
+    return [word for word in secret if word not in requested and word in content]

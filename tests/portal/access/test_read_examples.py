@@ -123,8 +123,8 @@ def document(django_db_setup: None, django_db_blocker: Any) -> dict[str, Any]:
     with django_db_blocker.unblock():
         generator: Any = SchemaGenerator
         schema = generator().get_schema(request=None, public=True)
-    found: dict[str, Any] = json.loads(json.dumps(schema, default=str))
-    return found
+    data: dict[str, Any] = json.loads(json.dumps(schema, default=str))
+    return data
 
 
 def _reads(document: dict[str, Any]) -> dict[str, tuple[str, Any]]:
@@ -140,10 +140,10 @@ def test_every_read_has_an_example_and_every_example_a_read(document: dict[str, 
     known = read_examples()
     assert RENEW or set(known) == set(_reads(document)), "renew them"
     for name, (_, operation) in _reads(document).items():
-        for one in operation.get("parameters", []):
-            assert one["in"] != "path" or "example" in one, (name, one["name"])
+        for parameter in operation.get("parameters", []):
+            assert parameter["in"] != "path" or "example" in parameter, (name, parameter["name"])
         answers = [*_answers(operation, 200).values(), *_answers(operation, 202).values()]
-        assert any("examples" in found for found in answers) or not answers, name
+        assert any("examples" in answer for answer in answers) or not answers, name
 
 
 def test_every_list_has_a_cursor_or_a_reason(document: dict[str, Any]) -> None:
@@ -151,10 +151,10 @@ def test_every_list_has_a_cursor_or_a_reason(document: dict[str, Any]) -> None:
     for name, (_, operation) in _reads(document).items():
         response = _answers(operation).get("application/json", {}).get("schema", {})
         response = _resolved(document, response)
-        parameters = {one["name"] for one in operation.get("parameters", [])}
+        parameters = {row["name"] for row in operation.get("parameters", [])}
         within = response.get("properties", {})
         arrays = [response, within.get("results", {}), within.get("frames", {})]
-        is_list = any(one.get("type") == "array" for one in arrays) or "limit" in parameters
+        is_list = any(array.get("type") == "array" for array in arrays) or "limit" in parameters
         if is_list and not name.startswith(STANDARDS):
             lists.add(name)
         if "cursor" in parameters:
@@ -206,7 +206,7 @@ def test_every_read_can_be_sparse_and_is_304_where_it_is_known(
     wrong: dict[str, Any] = {}
     requested = 0
     for name, (path, operation) in sorted(_reads(document).items()):
-        known = {one["name"]: one for one in operation.get("parameters", [])}
+        known = {parameter["name"]: parameter for parameter in operation.get("parameters", [])}
         if "fields" not in known:
             has_all_fields = name in WITHOUT_FIELDS or name.startswith(STANDARDS)
             if _answers(operation) and not has_all_fields:
@@ -242,19 +242,19 @@ def test_every_read_can_be_sparse_and_is_304_where_it_is_known(
 def _answers(operation: Any, status: int = 200) -> dict[str, Any]:
     """The kinds of JSON that a read is answered with."""
     content = operation["responses"].get(str(status), {}).get("content", {})
-    return {kind: found for kind, found in content.items() if kind.endswith("json")}
+    return {kind: result for kind, result in content.items() if kind.endswith("json")}
 
 
 def _default_example(path: str, name: str) -> dict[str, Any]:
     """Request of a path, with the ids that the schema shows."""
     form = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+?)", re.escape(path)))
-    found = [
+    result = [
         match.groupdict()
         for view, parameters in endpoints()
         if view.startswith("api:") and len(parameters) == form.groups
         if (match := form.fullmatch(filled(view, parameters, SHOWN)))
     ]
-    return {"path": found[0] | PATHS.get(name, {}), "query": QUERIES.get(name, {})}
+    return {"path": result[0] | PATHS.get(name, {}), "query": QUERIES.get(name, {})}
 
 
 def _request(
@@ -299,10 +299,10 @@ def _shown(live: Any, ids: Mapping[str, str]) -> Any:
     for there, here in _pairs(ids):
         text = text.replace(here, there)
     known, others = set(SHOWN.values()), 0
-    for found in dict.fromkeys(_UUID.findall(text)):
-        if found not in known:
+    for fromkey in dict.fromkeys(_UUID.findall(text)):
+        if fromkey not in known:
             others += 1
-            text = text.replace(found, shown_id(f"other {others}"))
+            text = text.replace(fromkey, shown_id(f"other {others}"))
     text = text.replace("http://testserver", "https://tessera.example.org")
     text = re.sub(r"\bW-(\d)\b", r"S26-0009\1", text.replace("access.example", "hospital.example"))
     return json.loads(_DAY.sub(_SHOWN_DAY, _TIME.sub(_SHOWN_TIME, text)))
@@ -311,10 +311,10 @@ def _shown(live: Any, ids: Mapping[str, str]) -> Any:
 def _short(value: Any) -> Any:
     """Two objects of a list are enough, and some of its numbers."""
     if isinstance(value, dict):
-        return {name: _short(one) for name, one in value.items()}
+        return {name: _short(item) for name, item in value.items()}
     if isinstance(value, list):
         is_of_objects = bool(value) and isinstance(value[0], dict)
-        return [_short(one) for one in value[: 2 if is_of_objects else LONGEST]]
+        return [_short(item) for item in value[: 2 if is_of_objects else LONGEST]]
     return value
 
 

@@ -42,15 +42,15 @@ def test_suggestions_stay_apart_from_each_other_and_from_tissue() -> None:
         colors.append(color_suggest(colors))
     assert len(set(colors)) == 9
     assert too_close(colors) == []
-    assert min(distance(one, other) for one in colors[:6] for other in TISSUE) > APART
+    assert min(distance(color, other) for color in colors[:6] for other in TISSUE) > APART
 
 
 def test_no_suggestion_is_too_dark_or_near_tissue_colour() -> None:
     colors: list[str] = []
     for _ in range(12):
         colors.append(color_suggest(colors))
-    assert min(contrast(one, DARK) for one in colors) >= CONTRAST
-    assert min(_apart(one, other) for one in colors for other in TISSUE) >= FROM_TISSUE
+    assert min(contrast(color, DARK) for color in colors) >= CONTRAST
+    assert min(_apart(color, other) for color in colors for other in TISSUE) >= FROM_TISSUE
 
 
 def _apart(one: str, other: str) -> float:

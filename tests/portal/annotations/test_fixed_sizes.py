@@ -53,8 +53,8 @@ def grid(canvas: Canvas, annotator: User) -> list[Roi]:
     ],
 )
 def test_a_size_counts_only_with_its_area(text: str, area_px: float, expected: Any) -> None:
-    found = fixed_size({"Fixed size": text}, area_px=area_px, mpp_x=1, mpp_y=1)
-    assert (found.area_mm2 if found else None) == expected
+    size = fixed_size({"Fixed size": text}, area_px=area_px, mpp_x=1, mpp_y=1)
+    assert (size.area_mm2 if size else None) == expected
     assert fixed_size({"Fixed size": text}, area_px=area_px, mpp_x=None, mpp_y=None) is None
 
 
@@ -68,7 +68,7 @@ def test_ten_fields_of_0_237_are_2_37_square_millimetres() -> None:
         )
         for at in range(1, 11)
     ]
-    assert [one.text for one in grid_sums(sizes).values()] == ["10 fields, 2.37 mm²"]
+    assert [item.text for item in grid_sums(sizes).values()] == ["10 fields, 2.37 mm²"]
 
 
 @pytest.mark.django_db
@@ -77,7 +77,7 @@ def test_measurements_list_fields_and_sum_their_grid(
 ) -> None:
     roi_create(canvas=canvas, user=annotator, geometry=box(0, 50, 40, 90), properties=field(3))
     table = measurements_of(annotator, canvas=canvas)
-    assert [one.text for one in table.grids] == ["2 fields, 0.0002 mm²"]
+    assert [item.text for item in table.grids] == ["2 fields, 0.0002 mm²"]
     assert [row.fixed_size is None for row in table.rows] == [True, False, False]  # another area
     client.force_login(annotator)
     url = f"/canvases/{canvas.pk}/measurements/?sort=fixed_size"
@@ -111,7 +111,7 @@ def test_rest_reads_and_writes_sizes_and_geojson_carries_them(
     made = api.post("/api/v1/rois/", body, format="json").json()
     assert made["properties"] == body["properties"]
     carried = [
-        {key: text for key, text in one["properties"]["metadata"].items() if key in SIZE_KEYS}
-        for one in exported(canvas)["features"]
+        {key: text for key, text in feature["properties"]["metadata"].items() if key in SIZE_KEYS}
+        for feature in exported(canvas)["features"]
     ]
     assert sorted(carried, key=str) == sorted([field(1), field(2), body["properties"]], key=str)

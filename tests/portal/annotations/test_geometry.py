@@ -34,12 +34,12 @@ def _stored(geometry: object) -> Any:
 
 
 def test_a_rectangle_has_vertices_bounds_centroid_and_area() -> None:
-    found = _stored(_box(10, 20, 110, 70))
-    assert found.geometry == _box(10, 20, 110, 70)
-    assert found.bounds == (10, 20, 110, 70)
-    assert found.centroid == (60, 45)
-    assert found.area_px == 5000
-    assert found.notes == ()
+    stored = _stored(_box(10, 20, 110, 70))
+    assert stored.geometry == _box(10, 20, 110, 70)
+    assert stored.bounds == (10, 20, 110, 70)
+    assert stored.centroid == (60, 45)
+    assert stored.area_px == 5000
+    assert stored.notes == ()
 
 
 def test_an_open_ring_is_closed_without_reordering() -> None:
@@ -57,28 +57,28 @@ def test_repaired_rings_have_one_orientation() -> None:
 
 
 def test_a_bow_tie_becomes_its_two_triangles() -> None:
-    found = _stored(_polygon((0, 0), (10, 10), (10, 0), (0, 10)))
-    assert found.geometry["type"] == "MultiPolygon"
-    assert found.area_px == 50
-    assert found.notes == ("open ring closed", "repaired: self-intersection")
+    stored = _stored(_polygon((0, 0), (10, 10), (10, 0), (0, 10)))
+    assert stored.geometry["type"] == "MultiPolygon"
+    assert stored.area_px == 50
+    assert stored.notes == ("open ring closed", "repaired: self-intersection")
 
 
 def test_overlapping_parts_are_united_instead_of_cutting_a_hole() -> None:
     parts = [_box(0, 0, 10, 10)["coordinates"], _box(5, 5, 15, 15)["coordinates"]]
-    found = _stored({"type": "MultiPolygon", "coordinates": parts})
-    assert found.area_px == 175
+    stored = _stored({"type": "MultiPolygon", "coordinates": parts})
+    assert stored.area_px == 175
 
 
 def test_a_hole_stays_a_hole() -> None:
     outer, inner = _box(0, 0, 100, 100)["coordinates"][0], _box(20, 20, 60, 60)["coordinates"][0]
-    found = _stored({"type": "Polygon", "coordinates": [outer, inner]})
-    assert found.area_px == 100 * 100 - 40 * 40
+    stored = _stored({"type": "Polygon", "coordinates": [outer, inner]})
+    assert stored.area_px == 100 * 100 - 40 * 40
 
 
 def test_an_outline_beyond_the_canvas_is_clipped() -> None:
-    found = _stored(_box(-50, -50, 100, 100))
-    assert found.bounds == (0, 0, 100, 100)
-    assert found.notes == ("clipped to the canvas",)
+    stored = _stored(_box(-50, -50, 100, 100))
+    assert stored.bounds == (0, 0, 100, 100)
+    assert stored.notes == ("clipped to the canvas",)
 
 
 def test_an_outline_outside_the_canvas_is_refused() -> None:
@@ -155,8 +155,10 @@ def test_nonsense_is_refused_with_its_reason(geometry: object, words: str) -> No
 
 
 def test_a_third_coordinate_is_dropped() -> None:
-    found = _stored({"type": "Polygon", "coordinates": [[[0, 0, 5], [9, 0, 5], [9, 9, 5], [0, 9]]]})
-    assert all(len(vertex) == 2 for vertex in found.geometry["coordinates"][0])
+    stored = _stored(
+        {"type": "Polygon", "coordinates": [[[0, 0, 5], [9, 0, 5], [9, 9, 5], [0, 9]]]}
+    )
+    assert all(len(vertex) == 2 for vertex in stored.geometry["coordinates"][0])
 
 
 def test_area_in_um_needs_a_scale() -> None:
@@ -173,19 +175,19 @@ def test_a_stored_outline_is_valid_clipped_rounded_and_stable(
     ring: list[tuple[float, float]],
 ) -> None:
     try:
-        found = _stored(_polygon(*ring))
+        result = _stored(_polygon(*ring))
     except InvalidRoiGeometryError:
         return
-    stored = shape(found.geometry)
+    stored = shape(result.geometry)
     assert stored.is_valid
     left, top, right, bottom = stored.bounds
     assert 0 <= left < right <= 1000
     assert 0 <= top < bottom <= 800
-    assert found.area_px >= 1
+    assert result.area_px >= 1
     for x, y in shapely.get_coordinates(stored).tolist():
         assert (round(x, 2), round(y, 2)) == (x, y)
-    again = _stored(found.geometry)
-    assert (again.geometry, again.notes) == (found.geometry, ())
+    again = _stored(result.geometry)
+    assert (again.geometry, again.notes) == (result.geometry, ())
 
 
 @pytest.mark.parametrize("bad", [True, "3", None, math.nan, math.inf, 10**400, 1e12, [1], {"x": 1}])

@@ -35,7 +35,7 @@ ALL = (DOT, DOTS, LINE, LINES)
 SIZE = {"width_px": 1000, "height_px": 800}
 
 
-@pytest.mark.parametrize("geometry", ALL, ids=lambda one: one["type"])
+@pytest.mark.parametrize("geometry", ALL, ids=lambda item: item["type"])
 def test_it_is_stored_as_it_is_drawn_and_again_unchanged(geometry: dict[str, Any]) -> None:
     shape = outline_from_geojson(geometry, **SIZE)
     assert (shape.geometry, shape.notes, shape.area_px) == (geometry, (), 0.0)
@@ -76,10 +76,10 @@ def test_over_rest_they_are_drawn_measured_listed_moved_and_brought_back(
     api = APIClient()
     api.force_login(annotator)
     made = [
-        api.post(ROIS, {"canvas": str(canvas.pk), "geometry": one}, format="json").json()
-        for one in ALL
+        api.post(ROIS, {"canvas": str(canvas.pk), "geometry": item}, format="json").json()
+        for item in ALL
     ]
-    facts = [(one["shape"], one["points"], one["length_px"], one["length_um"]) for one in made]
+    facts = [(item["shape"], item["points"], item["length_px"], item["length_um"]) for item in made]
     assert facts == [
         ("point", 1, None, None),
         ("point", 3, None, None),
@@ -114,11 +114,13 @@ def test_the_table_has_columns_for_them_where_there_are_any(
     canvas: Canvas, annotator: User
 ) -> None:
     roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9))
-    assert "length_um" not in {one.key for one in measurements_of(annotator, canvas=canvas).columns}
+    assert "length_um" not in {
+        item.key for item in measurements_of(annotator, canvas=canvas).columns
+    }
     for geometry in (LINE, DOTS):
         roi_create(canvas=canvas, user=annotator, geometry=geometry)
     table = measurements_of(annotator, canvas=canvas)
-    keys = [one.key for one in table.columns]
+    keys = [item.key for item in table.columns]
     values = {row.roi.shape: dict(zip(keys, row.values, strict=True)) for row in table.rows}
     assert (values["line"]["length_um"], values["line"]["area_um2"]) == (45.0, None)
     assert (values["point"]["points"], values["polygon"]["points"]) == (3, None)
@@ -127,14 +129,14 @@ def test_the_table_has_columns_for_them_where_there_are_any(
 @pytest.mark.parametrize("name", sorted(READERS.keys() & WRITERS.keys()))
 def test_each_format_writes_the_marks_it_supports(name: str) -> None:
     data = written(name, *map(roi, ALL), roi(box(1, 1, 50, 50)))
-    found = reader_of(io.BytesIO(data)).read(io.BytesIO(data), PLANE)
-    back = [outline_from_geojson(feature_read(raw).geometry, **SIZE).geometry for raw in found]
+    content = reader_of(io.BytesIO(data)).read(io.BytesIO(data), PLANE)
+    back = [outline_from_geojson(feature_read(raw).geometry, **SIZE).geometry for raw in content]
     assert back[:2] == [DOT, DOTS]
     lengths = sum(
         np.hypot(*np.diff(np.array(line), axis=0).T).sum()
-        for one in back
-        if "LineString" in one["type"]
-        for line in (one["coordinates"] if "Multi" in one["type"] else [one["coordinates"]])
+        for item in back
+        if "LineString" in item["type"]
+        for line in (item["coordinates"] if "Multi" in item["type"] else [item["coordinates"]])
     )
     assert lengths == (0 if name == "coco" else 106)
     assert back[-1]["type"] == "Polygon"
@@ -144,7 +146,7 @@ def test_each_format_writes_the_marks_it_supports(name: str) -> None:
 
 def test_measurements_are_in_geojson_and_csv_and_are_not_imported() -> None:
     data = json.loads(written("geojson", roi(LINE), roi(DOTS)))
-    line, points = (one["properties"]["measurements"] for one in data["features"])
+    line, points = (item["properties"]["measurements"] for item in data["features"])
     assert line == {"Length px": 90.0, "Length um": 45.0}
     assert points == {"Num points": 3}
     assert feature_read(data["features"][0]).foreign == {}

@@ -33,9 +33,9 @@ def names(client: Client, url: str) -> list[str]:
 
 def test_lengths_are_in_microns_where_the_scale_is_known(measured: Canvas, viewer: User) -> None:
     table = measurements_of(viewer, canvas=measured)
-    assert [one.title for one in table.columns][:2] == ["Area [µm²]", "Perimeter [µm]"]
+    assert [column.title for column in table.columns][:2] == ["Area [µm²]", "Perimeter [µm]"]
     assert table.rows[0].values[:2] == (30 * 30 / 4, 4 * 30 / 2)  # half a micron a pixel
-    assert [(one.name, one.count, one.area) for one in table.sums] == [
+    assert [(total.name, total.count, total.area) for total in table.sums] == [
         ("Tumor", 2, 250.0),
         ("No label", 1, 100.0),
     ]

@@ -47,7 +47,7 @@ def test_rest_stores_reverts_and_lists_the_history_of_properties(
     listed = api.get("/api/v1/rois/", {"canvas": str(roi.canvas_id)}).json()["results"][0]
     assert (listed["description"], listed["properties"]) == ("Near\nthe margin", {"Free": "yes"})
     history = api.get(f"{at}revisions/").json()["results"]
-    assert [one["properties"] for one in history] == [{}, data, {"Free": "yes"}]
+    assert [entry["properties"] for entry in history] == [{}, data, {"Free": "yes"}]
     back = api.post(f"{at}restore/", {"version": 2}, format="json", headers={"If-Match": '"3"'})
     assert back.json()["properties"] == data
     change = {"do": "update", "id": str(roi.pk), "version": 4, "properties": {"Grade": "3"}}
@@ -61,7 +61,7 @@ def test_managers_define_the_properties_of_a_lab(lab: Lab, annotator: User, mana
     with pytest.raises(ForbiddenError):
         property_types_set(lab=lab, user=annotator, types=[GRADE])
     property_types_set(lab=lab, user=manager, types=[GRADE, SIZE])
-    assert [(one.key, one.kind) for one in property_types_of(lab.pk)] == [
+    assert [(item.key, item.kind) for item in property_types_of(lab.pk)] == [
         ("Grade", "choice"),
         ("Size", "number"),
     ]
@@ -102,14 +102,14 @@ def test_invalid_properties_are_named(properties: object, words: str) -> None:
 
 
 def test_geojson_has_properties_as_in_qupath_and_csv_a_column_each() -> None:
-    one = made_roi(box(1, 1, 9, 9), description="=thin", properties={"Grade": "2"})
+    item = made_roi(box(1, 1, 9, 9), description="=thin", properties={"Grade": "2"})
     other = made_roi(box(1, 1, 9, 9), properties={"Margin": "clear"})
-    (feature, _) = json.loads(written("geojson", one, other))["features"]
+    (feature, _) = json.loads(written("geojson", item, other))["features"]
     metadata = feature["properties"]["metadata"]
     assert (metadata["ANNOTATION_DESCRIPTION"], metadata["Grade"]) == ("=thin", "2")
     back = feature_read(feature)
     assert (back.description, back.properties, back.foreign) == ("=thin", {"Grade": "2"}, {})
-    lines = written("csv", one, other).decode("utf-8-sig").splitlines()
+    lines = written("csv", item, other).decode("utf-8-sig").splitlines()
     assert lines[0].endswith("description,property.Grade,property.Margin")
     assert lines[1].endswith(",'=thin,2,")
 

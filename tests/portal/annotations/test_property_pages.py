@@ -26,15 +26,15 @@ def mark_of(lab: Lab) -> str:
 
 
 def titles(lab: Lab) -> list[tuple[str, str, bool]]:
-    return [(one.key, one.title, one.retired) for one in property_types_of(lab.pk)]
+    return [(item.key, item.title, item.retired) for item in property_types_of(lab.pk)]
 
 
 @pytest.fixture
 def page_client(client: Client, manager: User, lab: Lab) -> Client:
     """The manager's browser; the lab keeps a grade and a size."""
     client.force_login(manager)
-    for one in (GRADE, SIZE):
-        assert client.post(PAGE, one | {"mark": mark_of(lab)}).status_code == 302
+    for item in (GRADE, SIZE):
+        assert client.post(PAGE, item | {"mark": mark_of(lab)}).status_code == 302
     return client
 
 
@@ -95,8 +95,8 @@ def test_members_read_it_and_others_do_not(
 ) -> None:
     client.force_login(manager)
     assert "those added here are offered" in client.get(PAGE).content.decode()
-    found = PropertyForm("<b>Grade</b>", "yes-no")
-    property_type_add(lab=lab, user=manager, mark=mark_of(lab), data=found)
+    form = PropertyForm("<b>Grade</b>", "yes-no")
+    property_type_add(lab=lab, user=manager, mark=mark_of(lab), data=form)
     client.force_login(viewer)
     text = client.get(PAGE).content.decode()
     assert "&lt;b&gt;Grade&lt;/b&gt;" in text
@@ -119,8 +119,8 @@ def test_over_rest_a_change_of_old_ones_is_refused(lab: Lab, roi: Roi, manager: 
     late = api.put(at, {"properties": [], "mark": seen["mark"]}, format="json")
     assert (late.status_code, late.json()["code"]) == (409, "properties-changed")
     now = api.get(at).json()["properties"]
-    found = types[0] | {"choices": [], "retired": False}
-    assert now == [found]
+    property_type = types[0] | {"choices": [], "retired": False}
+    assert now == [property_type]
     read = {"If-Match": api.get(at)["ETag"]}
     assert api.put(at, {"properties": []}, format="json").status_code == 428
     emptied = api.put(at, {"properties": []}, format="json", headers=read)
@@ -134,7 +134,7 @@ def test_the_page_needs_equal_queries_for_few_and_many(
     page_client: Client, lab: Lab, manager: User, django_assert_max_num_queries: object
 ) -> None:
     for at in range(30):
-        found = PropertyForm(f"P{at}", "text")
-        property_type_add(lab=lab, user=manager, mark=mark_of(lab), data=found)
+        form = PropertyForm(f"P{at}", "text")
+        property_type_add(lab=lab, user=manager, mark=mark_of(lab), data=form)
     with django_assert_max_num_queries(8):  # type: ignore[operator]
         page_client.get(PAGE)

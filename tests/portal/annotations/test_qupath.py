@@ -21,9 +21,9 @@ def test_other_spellings_of_objects_are_read() -> None:
         ],
     }
     old["id"] = "PathDetectionObject"
-    found = feature_read(old)
-    assert found.id is None
-    assert found.foreign == {"objectType": "detection", "measurements": {"Circularity": 0.5}}
+    read_feature = feature_read(old)
+    assert read_feature.id is None
+    assert read_feature.foreign == {"objectType": "detection", "measurements": {"Circularity": 0.5}}
 
 
 def test_properties_that_are_no_object_are_refused() -> None:
@@ -33,9 +33,9 @@ def test_properties_that_are_no_object_are_refused() -> None:
 
 def test_a_large_number_stays_one_when_it_comes_back_with_all_its_zeros() -> None:
     measured = {"As PostgreSQL reads it back": 10**305, "Beyond every float": 10**400}
-    found = feature_read(feature(measurements=measured)).foreign["measurements"]
-    assert found["As PostgreSQL reads it back"] == 1e305
-    assert found["Beyond every float"] == "1" + 39 * "0"
+    measurements = feature_read(feature(measurements=measured)).foreign["measurements"]
+    assert measurements["As PostgreSQL reads it back"] == 1e305
+    assert measurements["Beyond every float"] == "1" + 39 * "0"
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_a_large_number_stays_one_when_it_comes_back_with_all_its_zeros() -> Non
 def test_the_type_of_an_object_is_read_as_qupath_reads_it(
     written: dict[str, Any], expected: str | None
 ) -> None:
-    found = feature_read({"type": "Feature", "geometry": box(1, 1, 9, 9), **written})
-    assert found.foreign.get("objectType") == expected
-    roi = Roi(geometry=box(1, 1, 9, 9), foreign=found.foreign, area_px=64)
+    result = feature_read({"type": "Feature", "geometry": box(1, 1, 9, 9), **written})
+    assert result.foreign.get("objectType") == expected
+    roi = Roi(geometry=box(1, 1, 9, 9), foreign=result.foreign, area_px=64)
     properties = feature_write(roi, mpp_x=None, mpp_y=None)["properties"]
     assert properties["objectType"] == (expected or "annotation")
     assert properties.get("isMissing") is (True if expected == "tmaCore" else None)

@@ -64,22 +64,22 @@ def play(role: Any, tries: int, case: Case, user: User, barrier: Any, answers: A
 
 def lost() -> int:
     """Rows whose bytes are not there, or are others."""
-    found = 0
+    count = 0
     for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256"):
         path = storage.asset_path(lab_id, sha256)
-        found += not path.is_file() or storage.file_sha256(path) != sha256
-    return found
+        count += not path.is_file() or storage.file_sha256(path) != sha256
+    return count
 
 
 def main(tries: int) -> dict[str, Any]:
     lab = Lab.objects.create(name="North", slug="north")
     user = User.objects.create_user("a@north.example", "correct horse battery")
     Membership.objects.create(user=user, lab=lab, role="annotator")
-    one = case_create(lab=lab, user=user, accession="1")
+    entry = case_create(lab=lab, user=user, accession="1")
     two = case_create(lab=lab, user=user, accession="2")
     for seed in range(tries):
         file = io.BytesIO(picture(64, 48, seed))
-        item_receive(case=one, file=file, filename=f"{seed}.png", user=user)
+        item_receive(case=entry, file=file, filename=f"{seed}.png", user=user)
     Slide.objects.update(state="failed")
     Job.objects.update(state="failed")
     for item in list(Slide.objects.all()):
@@ -89,7 +89,7 @@ def main(tries: int) -> dict[str, Any]:
     barrier, answers = context.Barrier(3), [context.Queue(), context.Queue()]
     players = [
         context.Process(target=play, args=(upload, tries, two, user, barrier, answers[0])),
-        context.Process(target=play, args=(purge, tries, one, user, barrier, answers[1])),
+        context.Process(target=play, args=(purge, tries, entry, user, barrier, answers[1])),
     ]
     for player in players:
         player.start()

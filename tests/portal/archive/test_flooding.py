@@ -43,8 +43,8 @@ class Nobodys(dict[str, str]):
 
 
 def addresses() -> list[str]:
-    found = {filled(name, parameters, Nobodys()) for name, parameters in endpoints()}
-    return sorted(found | {"/", "/nothing/here/", "/api/v1/nothing/", "/static/x.js"})
+    paths = {filled(name, parameters, Nobodys()) for name, parameters in endpoints()}
+    return sorted(paths | {"/", "/nothing/here/", "/api/v1/nothing/", "/static/x.js"})
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +92,8 @@ def test_a_gigabyte_of_a_stranger_is_answered_early_everywhere(server: Server) -
     ("path", "status"), [("/accounts/login/", 413), ("/api/v1/slides/", 401), ("/cases/new/", 413)]
 )
 def test_the_answer_contains_the_reason(server: Server, path: str, status: int) -> None:
-    found, answer = send(server, "POST", path)
-    assert found == status
+    result, answer = send(server, "POST", path)
+    assert result == status
     assert b"application/problem+json" in answer
 
 

@@ -54,4 +54,7 @@ def test_every_place_shows_the_same_frame(api: APIClient, joined: Video) -> None
     shown = api.get(f"/api/v1/canvases/{canvas.pk}/").json()["video"]
     strip = np.asarray(Image.open(io.BytesIO(api.get(shown["filmstrip_url"]).content)))
     small = [strip[:, 120 * n : 120 * (n + 1)] for n in (5, 40)]
-    assert [number_of(np.asarray(Image.fromarray(one).resize(SIZE))) for one in small] == [5, 40]
+    assert [number_of(np.asarray(Image.fromarray(image).resize(SIZE))) for image in small] == [
+        5,
+        40,
+    ]

@@ -188,10 +188,12 @@ def test_a_dicom_slide_must_be_the_only_one_in_its_folder(
         return SLIDE | {"pixels": None}
 
     monkeypatch.setattr(inspection, "run_limited", run)
-    found = inspection.slide_inspect(shared / "mine", folder, progress=no_progress)
+    inspection_result = inspection.slide_inspect(shared / "mine", folder, progress=no_progress)
     assert seen == [["slide.dcm"]]
-    assert [path.name for path in (folder / found.pixels).parent.iterdir()] == ["slide.dcm"]
-    assert (folder / found.pixels).read_bytes() == (shared / "mine").read_bytes()
+    assert [path.name for path in (folder / inspection_result.pixels).parent.iterdir()] == [
+        "slide.dcm"
+    ]
+    assert (folder / inspection_result.pixels).read_bytes() == (shared / "mine").read_bytes()
 
 
 def test_a_rendition_is_made_in_a_child(
@@ -247,16 +249,16 @@ def test_a_rendition_gets_time_and_bytes_as_the_video_has_frames(odd_video_file:
 
 @pytest.mark.parametrize("name", ["../../assets/x", "/etc/passwd", "a/../../b", ""])
 def test_a_name_that_leaves_the_folder_is_not_believed(name: str) -> None:
-    for parse, found, key in (
+    for parse, result, key in (
         (inspection._slide, SLIDE, "thumbnail"),
         (inspection._slide, SLIDE, "pixels"),
         (inspection._video, asdict(A_VIDEO), "frames"),
         (inspection._video, asdict(A_VIDEO), "poster"),
         (inspection._rendition, {"rendition": "r", "offset_pts": 0}, "rendition"),
     ):
-        parse(found)
+        parse(result)
         with pytest.raises(ValueError, match="outside"):
-            parse(found | {key: name})
+            parse(result | {key: name})
 
 
 def test_a_description_of_another_shape_is_not_believed() -> None:

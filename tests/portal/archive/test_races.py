@@ -34,10 +34,10 @@ def _race(folder: Path, database_url: str) -> None:
         timeout=240,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
-    assert found["outcomes"] == {"202 204": TRIES}, found
-    assert found["slides"] == TRIES, found  # those of the trash went, all new ones are there
-    assert found["lost"] == 0, found
+    data = json.loads(done.stdout)
+    assert data["outcomes"] == {"202 204": TRIES}, data
+    assert data["slides"] == TRIES, data  # those of the trash went, all new ones are there
+    assert data["lost"] == 0, data
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_a_person_sets_the_stain_over_rest(api: APIClient, still: Slide, annotat
     assert (both["stain"], both["name"]) == ("Ki-67", "Section 3")
     assert api.patch(address, {"stain": ""}, headers=ANY).json()["stain"] == ""
     noted = AuditEntry.objects.filter(action="slide.stained")
-    assert {(one.actor_id, one.object_id) for one in noted} == {(annotator.pk, still.pk)}
+    assert {(entry.actor_id, entry.object_id) for entry in noted} == {(annotator.pk, still.pk)}
     assert "Ki-67" not in str(list(Event.objects.values_list("payload", flat=True)))
 
 
@@ -171,10 +171,10 @@ def test_lists_are_filtered_by_it(
     case_create(lab=lab, user=annotator, accession="EMPTY-1")
     stained(still, "PAS")
     listed = api.get("/api/v1/slides/", {"stain": "pas"}).json()["results"]
-    assert [one["id"] for one in listed] == [str(still.pk)]
+    assert [row["id"] for row in listed] == [str(still.pk)]
     assert api.get("/api/v1/slides/", {"stain": "PA"}).json()["results"] == []
-    found = api.get("/api/v1/cases/", {"stain": "pas"}).json()["results"]
-    assert [one["id"] for one in found] == [str(still.case_id)]
+    result = api.get("/api/v1/cases/", {"stain": "pas"}).json()["results"]
+    assert [item["id"] for item in result] == [str(still.case_id)]
     body = text_of(page.get("/cases/", {"stain": "PAS"}))
     assert "S-1" in body and "EMPTY-1" not in body
     choices = text_of(page.get(f"/canvases/{slide.canvas_id}/compare/choices/?q=PAS"))

@@ -68,7 +68,7 @@ def test_a_label_among_the_levels_is_neither_served_nor_stored(
     job = run_job(receive(case, path, "a.tif").job)
     assert job.state == JobState.SUCCEEDED, job.traceback
     slide = Slide.objects.select_related("asset", "canvas").get()
-    sizes = [(one["width_px"], one["height_px"]) for one in slide.canvas.levels]
+    sizes = [(level["width_px"], level["height_px"]) for level in slide.canvas.levels]
     assert sizes == LEVELS
     assert len([name for name in slide.asset.removed if name.endswith(" image")]) == 1
     with TileSource(storage / slide.canvas.pixels_path) as tiles:

@@ -70,12 +70,12 @@ POSTGRES = (
 
 
 def _contents() -> list[object]:
-    found: list[object] = []
+    statements: list[object] = []
     with connection.cursor() as cursor:
         for table in TABLES:
             cursor.execute(f"SELECT * FROM {table}")
-            found += cursor.fetchall()
-    return found
+            statements += cursor.fetchall()
+    return statements
 
 
 def _refuses(statement: str, table: str) -> None:
@@ -137,7 +137,9 @@ def test_no_row_of_another_table_takes_entries_along(entry: AuditEntry, lab: Lab
     lab.delete()
     assert _contents() == before
     for model in (AuditEntry, AuditSeal):
-        keys = [one for one in model._meta.get_fields() if getattr(one, "db_constraint", False)]
+        keys = [
+            field for field in model._meta.get_fields() if getattr(field, "db_constraint", False)
+        ]
         assert keys == []
 
 

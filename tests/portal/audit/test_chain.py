@@ -76,8 +76,8 @@ def test_the_first_broken_link_is_found(chain: list[AuditSeal], lab: Lab, change
     changed = chain[2].pk if SEAL in statement else chain[2].entry_id
     assert chain_break(lab.pk) is None
     _behind_the_models(f"{statement} WHERE id = %s", changed)
-    found = chain_break(lab.pk)
-    assert found is not None and (found.number, found.reason) == (3, reason)
+    gap = chain_break(lab.pk)
+    assert gap is not None and (gap.number, gap.reason) == (3, reason)
 
 
 def test_a_truncated_chain_is_detected_by_a_saved_head(chain: list[AuditSeal], lab: Lab) -> None:
@@ -85,11 +85,11 @@ def test_a_truncated_chain_is_detected_by_a_saved_head(chain: list[AuditSeal], l
     assert head == Head(lab.pk, 5, chain[-1].hash)
     _behind_the_models("DELETE FROM audit_auditseal WHERE id = %s", chain[-1].pk)
     assert chain_break(lab.pk) is None  # the chain by itself cannot know
-    found = chain_break(lab.pk, expected=[head] if head else [])
-    assert found is not None and found.number == 5
+    gap = chain_break(lab.pk, expected=[head] if head else [])
+    assert gap is not None and gap.number == 5
     other = Head(lab.pk, 4, "0" * 64)
-    found = chain_break(lab.pk, expected=[other])
-    assert found is not None and found.reason == "it differs from the head that was kept"
+    gap = chain_break(lab.pk, expected=[other])
+    assert gap is not None and gap.reason == "it differs from the head that was kept"
 
 
 def test_the_command_prints_the_heads_and_fails_on_a_break(

@@ -164,14 +164,14 @@ class Installation:
 
     def state(self) -> Mapping[str, str]:
         """Every file by its hash; the database's rows by their text."""
-        found = {
+        hashes = {
             str(path.relative_to(self.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(self.folder.rglob("*"))
             if path.is_file()
         }
         with sqlite3.connect(self.url.removeprefix("sqlite:///")) as database:
             dump = "\n".join(database.iterdump())
-        return found | {"database": hashlib.sha256(dump.encode()).hexdigest()}
+        return hashes | {"database": hashlib.sha256(dump.encode()).hexdigest()}
 
 
 @pytest.fixture(scope="module")
@@ -218,13 +218,13 @@ def test_a_killed_move_continues_and_loses_nothing(
             text=True,
         )
         try:
-            found = running.communicate(timeout=starts_s * rng.uniform(0.8, 3.0))[1]
+            output = running.communicate(timeout=starts_s * rng.uniform(0.8, 3.0))[1]
         except subprocess.TimeoutExpired:
             running.send_signal(signal.SIGKILL)
             running.communicate()
             continue
         # Killed between its last statement and its exit, the move before was complete.
-        assert running.returncode == 0 or "not empty" in found, found
+        assert running.returncode == 0 or "not empty" in output, output
         break
     else:
         move(source, target, tmp_path)

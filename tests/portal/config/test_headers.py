@@ -73,7 +73,7 @@ def test_no_template_holds_a_script_or_an_event_handler() -> None:
     from pathlib import Path
 
     root = Path(__file__).resolve().parents[3] / "templates"
-    found = [
+    matches = [
         f"{path.name}: {match[0]}"
         for path in root.rglob("*.html")
         for match in re.finditer(
@@ -81,4 +81,4 @@ def test_no_template_holds_a_script_or_an_event_handler() -> None:
             path.read_text(),
         )
     ]
-    assert not found
+    assert not matches

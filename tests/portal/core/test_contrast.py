@@ -68,8 +68,10 @@ def _below(
     roles: dict[str, tuple[str, str]],
     theme: int,
 ) -> dict[tuple[str, str], float]:
-    found = {(one, other): contrast(roles[one][theme], roles[other][theme]) for one, other in pairs}
-    return {pair: value for pair, value in found.items() if value < min_contrast}
+    contrasts = {
+        (first, other): contrast(roles[first][theme], roles[other][theme]) for first, other in pairs
+    }
+    return {pair: value for pair, value in contrasts.items() if value < min_contrast}
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])

@@ -119,11 +119,11 @@ def test_postgresql_without_its_driver_names_the_extra(monkeypatch: pytest.Monke
 def test_mail_is_read_from_one_url(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TESSERA_EMAIL_URL", "smtp+tls://me%40lab:p%2Fw@mail.lab.example")
     monkeypatch.setenv("TESSERA_EMAIL_FROM", "tessera@lab.example")
-    found = environment.mail("dummymail://")
-    assert (found["EMAIL_HOST"], found["EMAIL_PORT"]) == ("mail.lab.example", 587)
-    assert (found["EMAIL_HOST_USER"], found["EMAIL_HOST_PASSWORD"]) == ("me@lab", "p/w")
-    assert found["EMAIL_USE_TLS"] is True
-    assert found["DEFAULT_FROM_EMAIL"] == "tessera@lab.example"
+    settings = environment.mail("dummymail://")
+    assert (settings["EMAIL_HOST"], settings["EMAIL_PORT"]) == ("mail.lab.example", 587)
+    assert (settings["EMAIL_HOST_USER"], settings["EMAIL_HOST_PASSWORD"]) == ("me@lab", "p/w")
+    assert settings["EMAIL_USE_TLS"] is True
+    assert settings["DEFAULT_FROM_EMAIL"] == "tessera@lab.example"
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,13 @@ def test_originals_are_in_a_folder_unless_a_bucket_is_named(
     monkeypatch.setattr(environment, "find_spec", lambda name: object())
     monkeypatch.setenv("TESSERA_STORE", "s3")
     monkeypatch.setenv("TESSERA_S3_CACHE_GIB", "2")
-    found = environment.object_storage()
-    assert found is not None
-    assert (found["bucket"], found["endpoint"], found["cache_bytes"]) == ("slides", "", 2 * 2**30)
+    settings = environment.object_storage()
+    assert settings is not None
+    assert (settings["bucket"], settings["endpoint"], settings["cache_bytes"]) == (
+        "slides",
+        "",
+        2 * 2**30,
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,5 +203,5 @@ def test_the_index_server_is_read_and_a_wrong_one_refused(monkeypatch: pytest.Mo
         environment.index_server()
     monkeypatch.setenv("TESSERA_MILVUS_URL", "http://index:19530")
     monkeypatch.setenv("TESSERA_MILVUS_SHARDS", "3")
-    found = {"url": "http://index:19530", "token": "", "shards": 3, "replicas": 1}
-    assert environment.index_server() == found
+    settings = {"url": "http://index:19530", "token": "", "shards": 3, "replicas": 1}
+    assert environment.index_server() == settings

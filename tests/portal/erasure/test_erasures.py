@@ -66,9 +66,9 @@ def test_rest_previews_an_erasure_before_it_is_confirmed(
     api_as: Any, case: Case, manager: User
 ) -> None:
     api: APIClient = api_as(manager)
-    found = api.post(REST, {"patient_key": "p1"})
-    assert found.status_code == 200 and found.json()["counts"]["slide"] == 1
-    assert (found.json()["typed"], found.json()["accessions"]) == ("p1", ["W-1"])
+    response = api.post(REST, {"patient_key": "p1"})
+    assert response.status_code == 200 and response.json()["counts"]["slide"] == 1
+    assert (response.json()["typed"], response.json()["accessions"]) == ("p1", ["W-1"])
     wrong = api.post(REST, {"patient_key": "p1", "typed": "W-1"})
     assert (wrong.status_code, wrong.json()["code"]) == (400, "not-confirmed")
     assert api.post(REST, {"patient_key": "p1", "accession": "W-1"}).status_code == 400

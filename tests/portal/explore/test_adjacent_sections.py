@@ -48,15 +48,15 @@ def canvas_of(lab: Lab, case: Case, path: Path, storage: Path) -> Canvas:
 
 
 def drawn(canvas: Canvas, user: User, middles: Any) -> list[Roi]:
-    found = []
+    hits = []
     for x, y in np.asarray(middles, float).tolist():
         left, top, right, bottom = (
             round(v, 1) for v in (x - SIDE / 2, y - SIDE / 2, x + SIDE / 2, y + SIDE / 2)
         )
         ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
         geometry = {"type": "Polygon", "coordinates": [ring]}
-        found.append(roi_create(canvas=canvas, user=user, geometry=geometry).roi)
-    return found
+        hits.append(roi_create(canvas=canvas, user=user, geometry=geometry).roi)
+    return hits
 
 
 @pytest.fixture
@@ -105,11 +105,11 @@ def test_the_same_place_of_the_next_section_is_first_and_enters_a_report(
 ) -> None:
     requested, there = sections
     by_id = {str(roi.pk): roi for roi in there}
-    own = {str(roi.pk) for roi in requested}
+    query_ids = {str(roi.pk) for roi in requested}
     ranks, near = [], []
-    for one, same in zip(requested, there, strict=True):
-        found = hits_of(api, one)
-        hits = [hit for hit in found if hit not in own]  # not the section that was drawn on
+    for item, same in zip(requested, there, strict=True):
+        result = hits_of(api, item)
+        hits = [hit for hit in result if hit not in query_ids]  # not the section that was drawn on
         ranks.append(hits.index(str(same.pk)) + 1)
         first = by_id.get(hits[0])
         near.append(first is not None and np.hypot(*(middle(first) - middle(same))) < OFF_PX)
@@ -117,11 +117,11 @@ def test_the_same_place_of_the_next_section_is_first_and_enters_a_report(
     assert np.mean(near) >= 0.75, ranks  # by chance: less than one in ten
     assert np.mean(np.array(ranks) <= 3) >= 0.75, ranks
 
-    one, first = requested[0], hits_of(api, requested[0])[0]
+    item, first = requested[0], hits_of(api, requested[0])[0]
     data = {"other": first, "verdict": "unlike"}
-    assert api.post(f"/api/v1/rois/{one.pk}/judgements/", data, format="json").status_code == 200
-    assert first not in hits_of(api, one, judged=True)
+    assert api.post(f"/api/v1/rois/{item.pk}/judgements/", data, format="json").status_code == 200
+    assert first not in hits_of(api, item, judged=True)
     client.force_login(annotator)
-    made = client.post(f"/rois/{one.pk}/similar/report/?exclude_same_patient=")
+    made = client.post(f"/rois/{item.pk}/similar/report/?exclude_same_patient=")
     printed = client.get(f"{made['Location']}report.pdf")
     assert printed["Content-Type"] == "application/pdf" and printed.content.startswith(b"%PDF")

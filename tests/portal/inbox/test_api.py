@@ -48,8 +48,8 @@ def test_the_list_is_filtered_and_comes_in_pages(
     kinds = [row["kind"] for row in first["results"] + second["results"]]
     assert kinds == ["region.commented", "region.commented", "region.rejected"]
     assert second["next"] is None
-    found = api.get(PATH, {"kind": "region.rejected"}).json()["results"]
-    assert [row["id"] for row in found] == [str(rejected.pk)]
+    body = api.get(PATH, {"kind": "region.rejected"}).json()["results"]
+    assert [row["id"] for row in body] == [str(rejected.pk)]
     api.post(f"{PATH}{rejected.pk}/read/")
     assert len(api.get(PATH, {"is_unread": "true"}).json()["results"]) == 2
     assert len(api.get(PATH, {"is_unread": "false"}).json()["results"]) == 1
@@ -97,8 +97,8 @@ def test_a_token_reads_the_kinds_of_its_areas(rejected: Notification, annotator:
         areas={TokenArea.CASES: TokenScope.WRITE},
     )
     client = Client(headers={"Authorization": f"Bearer {secret}"})
-    found = client.get(PATH).json()["results"]
-    assert [row["kind"] for row in found] == ["import.finished"]
+    body = client.get(PATH).json()["results"]
+    assert [row["kind"] for row in body] == ["import.finished"]
     assert client.get(f"{PATH}unread/").json() == {"count": 1}
     assert client.post(f"{PATH}read/", {}, content_type="application/json").json() == {"count": 1}
     rejected.refresh_from_db()

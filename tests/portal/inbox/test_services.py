@@ -99,10 +99,10 @@ def test_a_later_change_of_a_rejected_region_repeats_no_notification(
 def test_a_person_is_not_notified_of_their_own_action(
     canvas: Canvas, lab: Lab, manager: User, anna: User
 ) -> None:
-    own = roi_create(canvas=canvas, user=manager, geometry=box(10, 10, 110, 60)).roi
-    rois_review(user=manager, rois=[(own.pk, 1)], state="submitted")
-    reject(own, manager, f"Not good enough, @{manager.email}")
-    comment_add(roi=own, user=manager, text="Again")
+    roi = roi_create(canvas=canvas, user=manager, geometry=box(10, 10, 110, 60)).roi
+    rois_review(user=manager, rois=[(roi.pk, 1)], state="submitted")
+    reject(roi, manager, f"Not good enough, @{manager.email}")
+    comment_add(roi=roi, user=manager, text="Again")
     work_assign(lab=lab, user=manager, wanted=WantedReadings(canvases=[canvas], people=[manager]))
     assert not Notification.objects.exists()
 

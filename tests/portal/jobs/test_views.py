@@ -148,10 +148,10 @@ def test_the_list_filters_by_kind_and_person(
 
 
 def test_page_and_api_show_the_place_of_a_waiting_job(page: Client, api: Any, job: Job) -> None:
-    found = api.get(f"/api/v1/jobs/{job.pk}/").json()
-    assert found["wait"] == {"position": 1, "seconds": None}
-    assert (found["priority"], found["outcome"], found["seconds_left"]) == ("interactive", "", None)
-    assert api.get("/api/v1/jobs/").json()["results"][0]["wait"] == found["wait"]
+    body = api.get(f"/api/v1/jobs/{job.pk}/").json()
+    assert body["wait"] == {"position": 1, "seconds": None}
+    assert (body["priority"], body["outcome"], body["seconds_left"]) == ("interactive", "", None)
+    assert api.get("/api/v1/jobs/").json()["results"][0]["wait"] == body["wait"]
     for url in ("/jobs/", f"/jobs/{job.pk}/", f"/jobs/{job.pk}/?part=progress"):
         assert b"Next in the queue" in page.get(url).content
 

@@ -42,8 +42,8 @@ def test_a_role_is_changed_and_a_membership_ended(managing: APIClient, viewer: U
     assert managing.patch(path, {}).status_code == 400
     assert managing.delete(path).status_code == 204
     assert not viewer.memberships.exists()
-    found = set(Event.objects.values_list("name", flat=True))
-    assert {"member.role_changed", "member.removed"} <= found
+    names = set(Event.objects.values_list("name", flat=True))
+    assert {"member.role_changed", "member.removed"} <= names
 
 
 def test_an_invitation_without_mail_answers_its_link_once(

@@ -39,9 +39,9 @@ def test_a_service_account_is_added_gets_tokens_loses_them_and_is_removed(
     bearer = {"Authorization": f"Bearer {token.json()['secret']}"}
     body = APIClient().get("/api/v1/me/", headers=bearer).json()
     assert body["token"]["areas"] == {"cases": "write"}
-    assert [one["lab"]["id"] for one in body["memberships"]] == [str(lab.pk)]
+    assert [membership["lab"]["id"] for membership in body["memberships"]] == [str(lab.pk)]
     seen = managing.get(at).json()
-    assert [one["prefix"] for one in seen["tokens"]] == [token.json()["prefix"]]
+    assert [item["prefix"] for item in seen["tokens"]] == [token.json()["prefix"]]
     assert "secret" not in str(seen)
     assert managing.delete(f"{at}tokens/").status_code == 204
     refused = APIClient().get("/api/v1/me/", headers=bearer)
@@ -59,8 +59,8 @@ def test_a_service_account_cannot_manage_and_a_token_cannot_create_tokens(
     service_account = managing.post(
         SERVICE_ACCOUNTS, {"name": "LIS", "role": "viewer"}, format="json"
     ).json()
-    own = managing.post("/api/v1/tokens/", {"name": "x", "scope": "write"}, format="json").json()
-    bearer = {"Authorization": f"Bearer {own['secret']}"}
+    token = managing.post("/api/v1/tokens/", {"name": "x", "scope": "write"}, format="json").json()
+    bearer = {"Authorization": f"Bearer {token['secret']}"}
     by_token = APIClient().post(
         f"{SERVICE_ACCOUNTS}{service_account['id']}/tokens/", {}, format="json", headers=bearer
     )

@@ -53,14 +53,16 @@ def filled(
     made = []
     for patient in range(patients):
         canvas = world.canvas(world.case(f"L{patient}", f"patient {patient}"))
-        own = []
+        of_canvas = []
         for number in range(each):
             kind = number % 2 if learnable else int(rng.integers(2))
             size = 40 - 14 * (number % 2) + int(rng.integers(0, 5))
             left, top = (int(at) for at in rng.integers(0, 80, 2))
-            own.append(_drawn(canvas, square(left, top, size), user or world.user, names[kind]))
-        made.append(own)
-    rois = [roi for own in made for roi in own]
+            of_canvas.append(
+                _drawn(canvas, square(left, top, size), user or world.user, names[kind])
+            )
+        made.append(of_canvas)
+    rois = [roi for of_canvas in made for roi in of_canvas]
     Roi.all_objects.bulk_create(rois)
     words = label_words(world.lab.pk)
     RoiRevision.objects.bulk_create(

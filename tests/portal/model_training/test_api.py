@@ -32,25 +32,25 @@ def test_a_metric_is_learned_activated_and_rolled_back(world, manager, api_as):
         None,
     )
     world.run_jobs()
-    one = f"{URL}{response.json()['id']}/"
-    found = api.get(one).json()
-    assert found["is_better"] is True
-    assert found["encoder"]["lab"] == str(world.lab.pk)
-    assert found["encoder"]["base"] == found["base"]["id"]
-    assert {row["name"] for row in found["result"]["measures"]} >= {"map_at_10"}
-    promoted = api.post(f"{one}promote/")
+    url = f"{URL}{response.json()['id']}/"
+    body = api.get(url).json()
+    assert body["is_better"] is True
+    assert body["encoder"]["lab"] == str(world.lab.pk)
+    assert body["encoder"]["base"] == body["base"]["id"]
+    assert {row["name"] for row in body["result"]["measures"]} >= {"map_at_10"}
+    promoted = api.post(f"{url}promote/")
     assert promoted.status_code == 202 and promoted.json()["id"]
-    assert api.get(one).json()["use"] == "preparing"
+    assert api.get(url).json()["use"] == "preparing"
     world.run_jobs()
-    assert api.get(one).json()["use"] == "yes"
-    roi = Embedding.objects.filter(encoder_id=found["encoder"]["id"]).first().roi_id
+    assert api.get(url).json()["use"] == "yes"
+    roi = Embedding.objects.filter(encoder_id=body["encoder"]["id"]).first().roi_id
     answer = api.post("/api/v1/search/", {"roi": str(roi)}, format="json").json()
-    assert answer["encoder"]["id"] == found["encoder"]["id"]
-    back = api.post(f"{one}roll-back/")
+    assert answer["encoder"]["id"] == body["encoder"]["id"]
+    back = api.post(f"{url}roll-back/")
     assert (back.status_code, back.json()["use"]) == (200, "no")
     answer = api.post("/api/v1/search/", {"roi": str(roi)}, format="json").json()
-    assert answer["encoder"]["id"] == found["base"]["id"]
-    assert api.post(f"{one}roll-back/").status_code == 409
+    assert answer["encoder"]["id"] == body["base"]["id"]
+    assert api.post(f"{url}roll-back/").status_code == 409
 
 
 def test_promoting_a_worse_metric_is_a_conflict(world, manager, api_as):
@@ -102,12 +102,12 @@ def test_a_second_metric_is_compared_with_the_one_in_use(world, manager, api_as)
     page, api = client_of(manager), api_as(manager)
     _, first = promoted(world, manager)
     world.run_jobs()
-    own = str(first.encoder)
+    encoder_id = str(first.encoder)
     second = learned(world, manager)
-    where, one = f"/lab/learning/{second.pk}/", f"{URL}{second.pk}/"
-    assert api.get(one).json()["compared_with"]["id"] == str(first.encoder_id)
+    where, item = f"/lab/learning/{second.pk}/", f"{URL}{second.pk}/"
+    assert api.get(item).json()["compared_with"]["id"] == str(first.encoder_id)
     shown = page.get(where).content.decode()
-    assert "<strong>Not better</strong>" in shown and own in shown.split("Compared with")[1]
+    assert "<strong>Not better</strong>" in shown and encoder_id in shown.split("Compared with")[1]
     Learning.objects.filter(pk=second.pk).update(is_better=True)
     assert "Put in use" in page.get(where).content.decode()
     page.post(f"{where}promote/")
@@ -119,7 +119,7 @@ def test_a_second_metric_is_compared_with_the_one_in_use(world, manager, api_as)
     assert "They will use the previous one again once the regions drawn" in back
     assert str(first.base) in back.split("In use now")[1]
     assert "It was compared with" not in back and "so it cannot be put in use" in back
-    refused = api.post(f"{one}promote/")
+    refused = api.post(f"{item}promote/")
     assert (refused.status_code, refused.json()["code"]) == (409, "searches-changed")
     world.run_jobs()
     assert "Put in use" in page.get(where).content.decode()

@@ -109,13 +109,13 @@ def test_an_endoscopy_encoder_is_fitted_compared_activated_and_rolled_back(
     result = LearningResult.from_json(learning.result)
     assert (result.regions, result.patients, result.test_patients) == (28, 14, 5)
     assert (result.learned_regions, result.learned_patients) == (18, 9)
-    assert {one.label for one in result.changes} == {"rough", "smooth"}
+    assert {change.label for change in result.changes} == {"rough", "smooth"}
     assert result.chosen == f"fitted from {learning.base}"
     body = api.get(f"{URL}{learning.pk}/").json()
     assert body["training"]["steps"] == 0 and body["training"]["loss"] == []
     assert body["compared_with"]["id"] == body["base"]["id"] == str(learning.base_id)
-    own = learning.encoder
-    assert (own.kind, own.dim, own.is_trained) == ("endoscopy", 6, True)
+    lab_encoder = learning.encoder
+    assert (lab_encoder.kind, lab_encoder.dim, lab_encoder.is_trained) == ("endoscopy", 6, True)
     assert encoder_of_lab("endoscopy", archive.lab.pk) == learning.base
 
     query = archive.made[-1][1]  # on a frame of the video
@@ -127,13 +127,13 @@ def test_an_endoscopy_encoder_is_fitted_compared_activated_and_rolled_back(
     assert {job.state for job in jobs("encoder_embed")} == {JobState.SUCCEEDED}
     assert learning_get(manager, learning.pk).use == "yes"
     after = searched(manager, query)
-    assert after.query.encoder == own and len(after.hits) == 26
+    assert after.query.encoder == lab_encoder and len(after.hits) == 26
     vectors = {row.encoder_id: vector_of(row) for row in Embedding.objects.filter(roi=query)}
-    assert 0 < np.linalg.norm(vectors[own.pk] - vectors[learning.base_id]) < 2
+    assert 0 < np.linalg.norm(vectors[lab_encoder.pk] - vectors[learning.base_id]) < 2
 
     new = drawn(archive, PATIENTS)[0]
     archive.run_jobs()
-    assert searched(manager, new).query.encoder == own
+    assert searched(manager, new).query.encoder == lab_encoder
     assert new.pk in {hit.roi.pk for hit in searched(manager, query, k=60).hits}
     again = learning_submit(
         lab=archive.lab,
@@ -143,7 +143,7 @@ def test_an_endoscopy_encoder_is_fitted_compared_activated_and_rolled_back(
     )
     archive.run_jobs()
     again = learning_get(manager, again.pk)
-    assert (again.base, again.compared_with) == (learning.base, own)
+    assert (again.base, again.compared_with) == (learning.base, lab_encoder)
     assert LearningResult.from_json(again.result).regions == 30
 
     assert api.post(f"{URL}{learning.pk}/roll-back/").json()["use"] == "no"

@@ -67,16 +67,16 @@ def test_jobs_are_counted_by_kind_state_and_reason(
     )
     waiting = job_submit(kind="counted_fine", args={}, lab=lab, user=None)
     Job.objects.filter(pk=waiting.pk).update(created_at=timezone.now() - timedelta(minutes=5))
-    found = samples(client)
+    values = samples(client)
     queue = {"kind": "counted_fine", "queue": "default"}
-    assert found[key("tessera_jobs_waiting", **queue)] == 1
-    assert found[key("tessera_jobs_oldest_seconds", **queue)] == pytest.approx(300, abs=5)
+    assert values[key("tessera_jobs_waiting", **queue)] == 1
+    assert values[key("tessera_jobs_oldest_seconds", **queue)] == pytest.approx(300, abs=5)
     succeeded = {"kind": "counted_fine", "state": "succeeded"}
-    assert found[key("tessera_jobs_ended_total", **succeeded)] == 2
-    assert found[key("tessera_job_seconds_total", **succeeded)] == pytest.approx(6)
-    assert found[key("tessera_jobs_failed_total", kind="counted_broken", code="empty")] == 1
-    assert found[key("tessera_database_up")] == 1
-    assert found[key("tessera_workers_alive")] == 0
+    assert values[key("tessera_jobs_ended_total", **succeeded)] == 2
+    assert values[key("tessera_job_seconds_total", **succeeded)] == pytest.approx(6)
+    assert values[key("tessera_jobs_failed_total", kind="counted_broken", code="empty")] == 1
+    assert values[key("tessera_database_up")] == 1
+    assert values[key("tessera_workers_alive")] == 0
 
 
 def test_requests_are_counted_by_url_pattern(page: Client) -> None:

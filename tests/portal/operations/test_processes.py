@@ -17,9 +17,9 @@ def test_web_processes_share_a_port_and_workers_are_niced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TESSERA_WEB_WORKERS", "3")
-    found = processes.web("127.0.0.1", 8000, reload=False)
-    assert len({one.name for one in found}) == 3
-    assert {dict(pairwise(one.command))["--port"] for one in found} == {"8000"}
+    process = processes.web("127.0.0.1", 8000, reload=False)
+    assert len({row.name for row in process}) == 3
+    assert {dict(pairwise(item.command))["--port"] for item in process} == {"8000"}
     monkeypatch.delenv("TESSERA_WORKER_NICE", raising=False)
     assert processes.worker().command[:3] == ["nice", "-n", "15"]
     monkeypatch.setenv("TESSERA_WORKER_NICE", "0")

@@ -137,8 +137,8 @@ def test_ctrl_c_stops_the_portal_and_its_children(tmp_path: Path) -> None:
                 break
         message = "".join(lines)
         assert f"Port {port} is taken; using" in message
-        found = Path(f"/proc/{portal.pid}/task/{portal.pid}/children").read_text().split()
-        assert len(found) >= 3, message
+        children = Path(f"/proc/{portal.pid}/task/{portal.pid}/children").read_text().split()
+        assert len(children) >= 3, message
         portal.send_signal(signal.SIGINT)
         assert portal.wait(120) == 0
-    assert all(has_exited(int(pid), within_s=5) for pid in found)
+    assert all(has_exited(int(pid), within_s=5) for pid in children)

@@ -48,21 +48,21 @@ def measure(world, roi, **options):
 
 
 def test_a_measured_region_has_figures_and_their_parameters(world, roi):
-    found = measure(world, roi)
-    row = found.row
+    measurement = measure(world, roi)
+    row = measurement.row
     assert (row.nucleus_count, row.bin_counts, row.positive_percent) == (16, [8, 0, 0, 8], 50)
     assert row.h_score == pytest.approx(150)
     assert row.area_mm2 == pytest.approx(0.08**2)
     assert row.nuclei_per_mm2 == pytest.approx(16 / 0.08**2)
     assert (row.staining, row.roi_version, row.config["weak_od"]) == ("dab-nuclear", 1, 0.2)
-    assert row.config_hash and not found.is_stale and found.job is None
+    assert row.config_hash and not measurement.is_stale and measurement.job is None
 
 
 def test_a_second_measurement_replaces_the_first_and_shares_an_open_job(world, roi):
     measure(world, roi)
-    one = quantification_start(roi=roi, user=world.user, staining="he")
-    assert quantification_start(roi=roi, user=world.user).pk == one.pk
-    assert region_figures(world.user, roi).job == one
+    item = quantification_start(roi=roi, user=world.user, staining="he")
+    assert quantification_start(roi=roi, user=world.user).pk == item.pk
+    assert region_figures(world.user, roi).job == item
     world.run_jobs()
     row = RoiQuantification.objects.get()
     assert (row.staining, row.bin_counts, row.h_score) == ("he", [], None)
@@ -96,10 +96,10 @@ def test_an_outline_that_changes_during_the_measurement_has_no_figures_of_the_ol
     quantify = engine.quantify_region
 
     def slow(*args, **kwargs):
-        found = quantify(*args, **kwargs)
+        result = quantify(*args, **kwargs)
         changes = RoiChanges(geometry=square(0, 0, 200))
         roi_update(roi=roi, user=world.user, expected_version=1, changes=changes)
-        return found
+        return result
 
     monkeypatch.setattr(engine, "quantify_region", slow)
     job = quantification_start(roi=roi, user=world.user)
@@ -196,7 +196,7 @@ def test_the_table_of_a_case_needs_a_fixed_number_of_queries(world, slide, roi, 
     address = reverse("api:case-quantification-table", args=[slide.case_id])
     measure(world, roi)
     b"".join(client.get(address))
-    with CaptureQueriesContext(connection) as one:
+    with CaptureQueriesContext(connection) as item:
         b"".join(client.get(address))
     other = roi_create(
         canvas=slide, user=world.user, geometry=square(200, 200, 80), name="=1+1"
@@ -204,7 +204,7 @@ def test_the_table_of_a_case_needs_a_fixed_number_of_queries(world, slide, roi, 
     measure(world, other)
     with CaptureQueriesContext(connection) as two:
         text = b"".join(client.get(address)).decode("utf-8-sig")
-    assert len(one) == len(two)
+    assert len(item) == len(two)
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["nucleus_count"] for row in rows] == ["16", "4"]
     assert rows[1]["name"] == "'=1+1"
@@ -251,10 +251,13 @@ def test_fields_of_a_grid_have_figures_together_by_their_nominal_area(world, sli
         ).roi
 
     first, second = field(0), field(1)
-    found = measure(world, first)
-    assert found.size.text == "field 1 of 2, 0.0064 mm²"
-    assert (found.row.area_mm2, found.row.nuclei_per_mm2) == (0.0064, pytest.approx(16 / 0.0064))
-    assert (found.grid.measured_count, found.grid.nucleus_count) == (1, None)
+    measurement = measure(world, first)
+    assert measurement.size.text == "field 1 of 2, 0.0064 mm²"
+    assert (measurement.row.area_mm2, measurement.row.nuclei_per_mm2) == (
+        0.0064,
+        pytest.approx(16 / 0.0064),
+    )
+    assert (measurement.grid.measured_count, measurement.grid.nucleus_count) == (1, None)
     measure(world, second)
     client.force_login(world.user)
     answer = client.get(reverse("api:roi-quantification", args=[first.pk])).json()

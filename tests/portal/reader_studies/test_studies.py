@@ -42,7 +42,7 @@ def test_readers_see_only_their_rois_until_both_have_submitted(
     assert seen(api_as(annotator), canvas) == [str(mine.pk)]
     assignment_submit(assignment=reading_of(study, second), user=second)
     for user in (annotator, second, manager):
-        assert set(seen(api_as(user), canvas)) == {str(one.pk) for one in (before, mine, theirs)}
+        assert set(seen(api_as(user), canvas)) == {str(item.pk) for item in (before, mine, theirs)}
 
 
 def test_a_roi_of_another_reader_is_not_accessible_by_id(
@@ -97,18 +97,26 @@ def test_agreement_and_consensus(
     table = b"".join(client.get(f"{place}/agreement.csv").streaming_content).decode()
     assert table.startswith("﻿case,image,") and "A-1,Section 1," in table
 
-    found = client.get(f"{place}/findings/", {"canvas": canvas.pk}).json()["results"]
-    assert [one["agreement"] for one in found] == ["missing", "agreed"]
+    finding_rows = client.get(f"{place}/findings/", {"canvas": canvas.pk}).json()["results"]
+    assert [item["agreement"] for item in finding_rows] == ["missing", "agreed"]
     page = client.get(f"{place}/findings/", {"canvas": canvas.pk, "page_size": 1}).json()
-    assert [page["results"], client.get(page["next"]).json()["results"]] == [[found[0]], [found[1]]]
-    body = {"canvas": str(canvas.pk), "findings": [found[1]["id"]], "choice": "merged"}
+    assert [page["results"], client.get(page["next"]).json()["results"]] == [
+        [finding_rows[0]],
+        [finding_rows[1]],
+    ]
+    body = {"canvas": str(canvas.pk), "findings": [finding_rows[1]["id"]], "choice": "merged"}
     assert api_as(annotator).post(f"{place}/decisions/", body, format="json").status_code == 403
     (decided,) = client.post(f"{place}/decisions/", body, format="json").json()
-    assert decided["id"] == found[1]["id"]
+    assert decided["id"] == finding_rows[1]["id"]
     consensus = Roi.objects.get(pk=decided["consensus"])
     assert (consensus.area_px, consensus.label, consensus.created_by) == (10000, label, reviewer)
 
-    body = {**body, "findings": [found[0]["id"]], "choice": "reader", "reader": str(second.pk)}
+    body = {
+        **body,
+        "findings": [finding_rows[0]["id"]],
+        "choice": "reader",
+        "reader": str(second.pk),
+    }
     taken = client.post(f"{place}/decisions/", body, format="json").json()[0]["consensus"]
     assert Roi.objects.get(pk=taken).area_px == 10000
     body["choice"] = "nothing"  # decided again: the region goes
@@ -150,8 +158,8 @@ def test_blind_until_all_readers_have_submitted_all_items(
     readings_assign(study=study, user=manager, wanted=wanted)
     draw(canvas, second, 0, 0, 100, 90)
     first = study.readings.filter(canvas=canvas)
-    for one in first:
-        assignment_submit(assignment=one, user=one.person)
+    for row in first:
+        assignment_submit(assignment=row, user=row.person)
     assert seen(api_as(annotator), canvas) == []
     late = study.readings.filter(canvas=other)
     assignment_remove(assignment=late.get(person=second), user=manager)
@@ -164,15 +172,15 @@ def test_a_reading_is_given_back_only_while_it_is_blind(
     study: Study, canvas: Canvas, annotator: User, second: User, manager: User
 ) -> None:
     draw(canvas, annotator, 0, 0, 100, 100)
-    own = reading_of(study, annotator)
+    reading = reading_of(study, annotator)
     with pytest.raises(ForbiddenError):
-        assignment_submit(assignment=own, user=second)
-    assignment_submit(assignment=own, user=annotator)
+        assignment_submit(assignment=reading, user=second)
+    assignment_submit(assignment=reading, user=annotator)
     with pytest.raises(ConflictError):
-        assignment_submit(assignment=own, user=annotator)
-    assert own.regions.count() == 1
-    assignment_reopen(assignment=own, user=manager)
-    assert own.regions.count() == 0
+        assignment_submit(assignment=reading, user=annotator)
+    assert reading.regions.count() == 1
+    assignment_reopen(assignment=reading, user=manager)
+    assert reading.regions.count() == 0
     for person in (annotator, second):
         assignment_submit(assignment=reading_of(study, person), user=person)
     with pytest.raises(ConflictError, match="blinding"):
@@ -209,7 +217,7 @@ def test_handing_out_many_images_costs_no_more_queries_than_one(
     with CaptureQueriesContext(connection) as queries:
         readers, images = progress_of(study)
     assert (len(queries), len(readers), len(images)) == (1, 2, 32)
-    assert all(one.readings[0] and one.readings[1] for one in images)
+    assert all(image.readings[0] and image.readings[1] for image in images)
 
 
 def test_pages_of_a_study(

@@ -107,9 +107,9 @@ def test_rejected_regions_are_work_of_their_author(
 ) -> None:
     roi = draw(canvas, annotator, 10, 10, 90, 90)
     other = draw(canvas, second, 200, 10, 290, 90)
-    for one, author in ((roi, annotator), (other, second)):
-        rois_review(user=author, rois=[(one.pk, 1)], state="submitted")
-        rois_review(user=reviewer, rois=[(one.pk, 2)], state="rejected", comment="Too small")
+    for item, author in ((roi, annotator), (other, second)):
+        rois_review(user=author, rois=[(item.pk, 1)], state="submitted")
+        rois_review(user=reviewer, rois=[(item.pk, 2)], state="rejected", comment="Too small")
     assert work_open_count(annotator) == 1
     (row,) = rejected_regions(annotator)
     assert (row.pk, row.reason) == (roi.pk, "Too small")

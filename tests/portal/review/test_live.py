@@ -42,11 +42,11 @@ def now_of(user: User, canvas: Canvas, *, ago_s: float = 0) -> Any:
 def test_changes_of_others_are_listed_by_version(
     canvas: Canvas, roi: Roi, annotator: User, reviewer: User
 ) -> None:
-    (found,) = now_of(reviewer, canvas).changed
-    assert (found.id, found.version, found.is_deleted) == (roi.pk, 2, False)
+    (result,) = now_of(reviewer, canvas).changed
+    assert (result.id, result.version, result.is_deleted) == (roi.pk, 2, False)
     roi_delete(roi=roi, user=annotator, expected_version=2)
-    (found,) = now_of(reviewer, canvas).changed
-    assert (found.version, found.is_deleted) == (3, True)
+    (result,) = now_of(reviewer, canvas).changed
+    assert (result.version, result.is_deleted) == (3, True)
 
 
 def test_each_write_of_an_event_changes_the_number_of_the_video_and_no_other(
@@ -84,8 +84,8 @@ def test_without_changes_the_etag_is_stable_until_the_cursor_expires(
 ) -> None:
     def poll(*, ago_s: float, etag: str = "") -> Any:
         since = timezone.now() - timedelta(seconds=ago_s)
-        url, found = f"/api/v1/canvases/{canvas.pk}/live/", {"If-None-Match": etag}
-        return api_as(reviewer).get(url, {"since": since.isoformat()}, headers=found)
+        url, result = f"/api/v1/canvases/{canvas.pk}/live/", {"If-None-Match": etag}
+        return api_as(reviewer).get(url, {"since": since.isoformat()}, headers=result)
 
     Roi.objects.filter(pk=roi.pk).update(updated_at=timezone.now())  # however long it took so far
     first = poll(ago_s=1)
@@ -102,12 +102,12 @@ def test_a_change_brings_its_roi_and_a_large_or_older_one_does_not(
     client, url = api_as(reviewer), f"/api/v1/canvases/{canvas.pk}/live/"
     long_ago = {"since": (timezone.now() - timedelta(seconds=9)).isoformat()}
     (reported,) = client.get(url, long_ago).json()["changed"]
-    found = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)}).json()
+    body = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)}).json()
     assert reported == {
         "id": str(roi.pk),
         "version": 2,
         "is_deleted": False,
-        "roi": found["results"][0],
+        "roi": body["results"][0],
     }
     later = {"since": (timezone.now() + timedelta(seconds=9)).isoformat()}
     assert client.get(url, later).json()["changed"][0]["roi"] is None
@@ -160,7 +160,7 @@ def test_guests_see_changes_but_no_people_and_are_not_listed(
     with pytest.raises(ForbiddenError):
         presence_note(canvas=canvas, user=stranger, tab=TAB)
     assert now_of(stranger, canvas).people == ()
-    assert [one.id for one in now_of(stranger, canvas).changed] == [roi.pk]
+    assert [item.id for item in now_of(stranger, canvas).changed] == [roi.pk]
 
 
 def test_rest_answers_304_without_changes_in_few_queries(
@@ -176,14 +176,14 @@ def test_rest_answers_304_without_changes_in_few_queries(
     client = api_as(reviewer)
     first = client.get(url)
     body = first.json()
-    assert [one["version"] for one in body["changed"]] == [2]
-    assert [one["name"] for one in body["people"]] == [str(annotator)]
+    assert [item["version"] for item in body["changed"]] == [2]
+    assert [person["name"] for person in body["people"]] == [str(annotator)]
     params = {"since": body["cursor"]}
     with django_assert_max_num_queries(5):  # the canvas, changes, their ROIs, people
         again = client.get(url, params, headers={"If-None-Match": first["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
-    found = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)})
-    assert found.json()["results"][0]["version"] == 2
+    result = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)})
+    assert result.json()["results"][0]["version"] == 2
     assert client.get("/api/v1/rois/", {"ids": "x"}).status_code == 400
     assert client.put(url, {"tab": str(TAB), "view": [1, 2]}, format="json").status_code == 400
     api_as(annotator).delete(url, {"tab": str(TAB)}, format="json")

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def people(lab: Lab) -> dict[str, User]:
     """Members by name, one of whose names begins with another's."""
-    found = {}
+    users = {}
     for name in ("Anna Berg", "Anna Bergström", "Bo Östlund"):
-        email = f"{len(found)}@north.example"
-        found[name] = User.objects.create_user(email, "correct horse", full_name=name)
-        Membership.objects.create(user=found[name], lab=lab, role="annotator")
-    return found
+        email = f"{len(users)}@north.example"
+        users[name] = User.objects.create_user(email, "correct horse", full_name=name)
+        Membership.objects.create(user=users[name], lab=lab, role="annotator")
+    return users
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def people(lab: Lab) -> dict[str, User]:
 def test_members_are_found_by_full_name_or_address(
     lab: Lab, people: dict[str, User], text: str, named: list[str], texts: list[str]
 ) -> None:
-    found = mentions_in(text, lab_id=lab.pk)
-    assert found.user_ids == {people[name].pk for name in named}
-    assert list(found.texts) == texts
+    result = mentions_in(text, lab_id=lab.pk)
+    assert result.user_ids == {people[name].pk for name in named}
+    assert list(result.texts) == texts
 
 
 def test_people_of_other_labs_are_not_found(

@@ -20,7 +20,7 @@ from tests.portal.annotations.support import box
 QUEUE, REVIEW = "/api/v1/reviews/", "/api/v1/rois/review/"
 
 
-def found(client: Any, **requested: Any) -> list[str]:
+def queue_ids(client: Any, **requested: Any) -> list[str]:
     return [row["id"] for row in client.get(QUEUE, requested).json()["results"]]
 
 
@@ -29,8 +29,8 @@ def test_the_queue_contains_submitted_rois(
 ) -> None:
     draft = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9)).roi
     client = api_as(reviewer)
-    assert found(client) == [str(roi.pk)]
-    assert found(client, state="draft") == [str(draft.pk)]
+    assert queue_ids(client) == [str(roi.pk)]
+    assert queue_ids(client, state="draft") == [str(draft.pk)]
     row = client.get(QUEUE).json()["results"][0]
     assert (row["label_name"], row["accession"], row["version"]) == ("Tumor", "A-1", 2)
     assert row["created_by"] == str(annotator)
@@ -48,15 +48,15 @@ def test_the_queue_contains_submitted_rois(
 def test_filters_narrow_the_queue(
     api_as: Any, roi: Roi, reviewer: User, requested: dict[str, str], is_found: bool
 ) -> None:
-    assert bool(found(api_as(reviewer), **requested)) is is_found
+    assert bool(queue_ids(api_as(reviewer), **requested)) is is_found
 
 
 def test_filters_by_label_and_person(
     api_as: Any, roi: Roi, reviewer: User, annotator: User, label: Label
 ) -> None:
     client = api_as(reviewer)
-    assert found(client, label=label.pk, person=annotator.pk) == [str(roi.pk)]
-    assert found(client, person=reviewer.pk) == []
+    assert queue_ids(client, label=label.pk, person=annotator.pk) == [str(roi.pk)]
+    assert queue_ids(client, person=reviewer.pk) == []
 
 
 def test_verdicts_and_comments_over_rest(api_as: Any, roi: Roi, reviewer: User) -> None:
@@ -90,9 +90,9 @@ def test_a_long_thread_comes_in_pages(
     second = client.get(first["next"]).json()
     comment_add(roi=roi, user=reviewer, text="the last word")
     third = client.get(second["next"]).json()
-    found = [*first["results"], *second["results"], *third["results"]]
-    assert found[:5] == all_rows["results"]
-    assert [row["text"] for row in found[5:]] == ["the last word"]
+    rows = [*first["results"], *second["results"], *third["results"]]
+    assert rows[:5] == all_rows["results"]
+    assert [row["text"] for row in rows[5:]] == ["the last word"]
     assert client.get(third["previous"]).json()["results"] == second["results"]
 
 

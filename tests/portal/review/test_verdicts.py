@@ -44,8 +44,8 @@ def test_the_thread_lists_steps_and_comments_in_order(
     )
     judged(annotator, roi, "submitted", 4)
     judged(reviewer, roi, "accepted", 5)
-    found = [(one.kind, one.text, one.version) for one in thread_of(roi)]
-    assert found == [
+    thread = [(comment.kind, comment.text, comment.version) for comment in thread_of(roi)]
+    assert thread == [
         ("submitted", "", 2),
         ("rejected", "Too wide.", 3),
         ("comment", "Narrower now.", 3),
@@ -53,7 +53,7 @@ def test_the_thread_lists_steps_and_comments_in_order(
         ("submitted", "", 5),
         ("accepted", "", 6),
     ]
-    assert [one.author for one in thread_of(roi)][:2] == [str(annotator), str(reviewer)]
+    assert [comment.author for comment in thread_of(roi)][:2] == [str(annotator), str(reviewer)]
 
 
 def test_a_draft_cannot_be_judged_and_an_annotator_cannot_judge(
@@ -74,7 +74,7 @@ def test_a_verdict_on_an_older_version_is_left_out_and_stops_no_other(
         user=reviewer, rois=[(roi.pk, 1), (other.pk, 2)], state="accepted", comment="Fine."
     )
     assert (first.outcome, first.version, second.outcome) == ("stale-version", 2, "done")
-    assert [one.roi_id for one in RoiComment.objects.all()] == [other.pk]
+    assert [comment.roi_id for comment in RoiComment.objects.all()] == [other.pk]
 
 
 def test_a_verdict_sent_twice_counts_once(roi: Roi, reviewer: User) -> None:
@@ -87,17 +87,17 @@ def test_a_verdict_sent_twice_counts_once(roi: Roi, reviewer: User) -> None:
 def test_a_lab_may_require_a_second_person_to_judge(
     lab: Lab, canvas: Canvas, reviewer: User, manager: User, label: Label
 ) -> None:
-    own = roi_create(canvas=canvas, user=reviewer, geometry=box(1, 1, 9, 9)).roi
-    judged(reviewer, own, "submitted", 1)
+    roi = roi_create(canvas=canvas, user=reviewer, geometry=box(1, 1, 9, 9)).roi
+    judged(reviewer, roi, "submitted", 1)
     review_rules_set(lab=lab, user=manager, may_judge_own=False)
-    assert judged(reviewer, own, "accepted", 2).outcome == "own-roi"
-    own.refresh_from_db()
+    assert judged(reviewer, roi, "accepted", 2).outcome == "own-roi"
+    roi.refresh_from_db()
     # Whoever corrected it has made it their own as well.
-    roi_update(roi=own, user=manager, expected_version=2, changes={"label": label})
-    judged(reviewer, own, "submitted", 3)
-    assert judged(manager, own, "accepted", 4).outcome == "own-roi"
+    roi_update(roi=roi, user=manager, expected_version=2, changes={"label": label})
+    judged(reviewer, roi, "submitted", 3)
+    assert judged(manager, roi, "accepted", 4).outcome == "own-roi"
     review_rules_set(lab=lab, user=manager, may_judge_own=True)
-    assert judged(reviewer, own, "accepted", 4).outcome == "done"
+    assert judged(reviewer, roi, "accepted", 4).outcome == "done"
 
 
 @pytest.mark.parametrize("changed_field", ["geometry", "label"])

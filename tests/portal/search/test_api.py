@@ -30,15 +30,15 @@ def test_a_search_returns_regions_and_their_places(api, pair):
     answer = api.post(URL, {"roi": str(query.pk), "k": 5})
     assert answer.status_code == 200
     body = answer.json()
-    (found,) = body["results"]
-    assert found["roi"]["id"] == str(hit.pk)
-    assert (found["rank"], found["distance"]) == (1, 30.0)
-    assert found["case"]["accession"] == "A2"
-    assert found["viewer_url"].endswith(f"/canvases/{hit.canvas_id}/?roi={hit.pk}")
+    (result,) = body["results"]
+    assert result["roi"]["id"] == str(hit.pk)
+    assert (result["rank"], result["distance"]) == (1, 30.0)
+    assert result["case"]["accession"] == "A2"
+    assert result["viewer_url"].endswith(f"/canvases/{hit.canvas_id}/?roi={hit.pk}")
     assert body["encoder"]["name"] == "box"
     assert body["index"]["version"] == 0
     assert body["votes"]["label"] == {"votes": [], "cases": 0, "silent": 1, "dissent": None}
-    assert body["facets"] is None and found["also"] == []
+    assert body["facets"] is None and result["also"] == []
 
 
 def test_an_unknown_scale_is_shown_for_the_query_and_each_hit(api, page, world):
@@ -53,7 +53,7 @@ def test_an_unknown_scale_is_shown_for_the_query_and_each_hit(api, page, world):
     data = {"roi": str(query.pk), "k": 5, "expand": 0, "diffuse": False}
     body = api.post(URL, data).json()
     assert body["scale_unknown"] is True
-    unknown = {one["roi"]["id"]: one["canvas"]["scale_unknown"] for one in body["results"]}
+    unknown = {hit["roi"]["id"]: hit["canvas"]["scale_unknown"] for hit in body["results"]}
     assert unknown == {str(hits[0].pk): False, str(hits[1].pk): True}
     shown = page.get(f"/rois/{query.pk}/similar/").content.decode()
     assert "<strong>Scale unknown.</strong>" in shown and shown.count(">scale unknown</span>") == 1
@@ -85,9 +85,9 @@ def test_a_result_records_its_options_and_can_be_repeated(
     assert api.post(URL, again).json() == body
     plain = api.get(f"/api/v1/rois/{query.pk}/similar/", {"expand": 0}).json()
     assert (plain["expand"], plain["expanded_by"], plain["diffuse"]) == (0, [], False)
-    distances = [found["distance"] for found in plain["results"]]
+    distances = [result["distance"] for result in plain["results"]]
     assert distances == sorted(distances)
-    assert sorted(found["distance"] for found in body["results"]) == distances
+    assert sorted(result["distance"] for result in body["results"]) == distances
 
 
 def test_an_roi_being_embedded_returns_its_job(api, world, pair):

@@ -26,7 +26,7 @@ COUNT = 2 * reports.MAX_IN_REQUEST
 
 
 @pytest.fixture
-def found(world):
+def neighbours(world):
     """Regions of so many patients that a job is needed."""
     return [
         world.embedded(world.canvas(world.case(f"BX-{n}000", f"q{n}")), 100 + 20 * n, 100)
@@ -35,7 +35,7 @@ def found(world):
 
 
 @pytest.fixture
-def address(world, found):
+def address(world, neighbours):
     roi = world.embedded(world.canvas(world.case("AX-1000", "p1")), 90, 100, name="Asked")
     return f"/rois/{roi.pk}/similar/report/"
 
@@ -97,8 +97,8 @@ def test_a_polling_page_is_redirected_if_the_region_is_redrawn(world, page, addr
     assert answer["HX-Redirect"] == f"/rois/{roi.pk}/similar/"
 
 
-def test_cached_pictures_need_no_job(page, address, found, made):
-    for roi in found[reports.MAX_IN_REQUEST :]:
+def test_cached_pictures_need_no_job(page, address, neighbours, made):
+    for roi in neighbours[reports.MAX_IN_REQUEST :]:
         page.get(f"/rois/{roi.pk}/thumbnail.jpg?v=1&width=64px")
     seen = len(made)
     assert page.post(address).status_code == 302
@@ -106,8 +106,8 @@ def test_cached_pictures_need_no_job(page, address, found, made):
     assert len(made) == seen + reports.MAX_IN_REQUEST + 1
 
 
-def test_a_report_is_made_without_an_unreadable_picture(page, address, found):
-    deleted = Canvas.objects.get(pk=found[0].canvas_id)
+def test_a_report_is_made_without_an_unreadable_picture(page, address, neighbours):
+    deleted = Canvas.objects.get(pk=neighbours[0].canvas_id)
     storage.resolve(deleted.pixels_path).unlink()
     page.post(address)
     job_run(job().pk)

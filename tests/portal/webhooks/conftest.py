@@ -58,9 +58,9 @@ def _server() -> Iterator[ThreadingHTTPServer]:
 @pytest.fixture
 def receiver(_server: ThreadingHTTPServer, settings: Any) -> Receiver:
     settings.TESSERA_WEBHOOK_NETWORKS = ["127.0.0.1/32"]
-    found = Receiver(_server.server_port)
-    _server.receiver = found  # type: ignore[attr-defined]
-    return found
+    result = Receiver(_server.server_port)
+    _server.receiver = result  # type: ignore[attr-defined]
+    return result
 
 
 @pytest.fixture

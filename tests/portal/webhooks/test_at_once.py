@@ -37,7 +37,7 @@ def test_a_rename_preserves_a_concurrently_changed_secret(lab: Lab, manager: Use
 def test_of_two_that_are_made_at_once_only_one_takes_the_last_place(
     lab: Lab, manager: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both, found, save = threading.Barrier(2), list[str](), Webhook.save
+    both, result, save = threading.Barrier(2), list[str](), Webhook.save
 
     def slow(self: Webhook, **options: bool) -> None:
         with suppress(threading.BrokenBarrierError):  # the other is kept waiting, as it should be
@@ -50,10 +50,10 @@ def test_of_two_that_are_made_at_once_only_one_takes_the_last_place(
     def make() -> None:
         try:
             services.webhook_create(lab=lab, user=manager, name="LIS", url="https://lis.example/")
-            found.append("made")
+            result.append("made")
         except ConflictError as error:
-            found.append(error.code)
+            result.append(error.code)
         connections.close_all()
 
     at_once(make)
-    assert sorted(found) == ["made", "too-many"]
+    assert sorted(result) == ["made", "too-many"]

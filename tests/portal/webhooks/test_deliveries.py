@@ -65,16 +65,16 @@ def test_a_delivery_is_signed_so_that_another_library_verifies_it(
     event = _emit(lab)
     deliver()
     ((headers, body),) = receiver.got
-    found = Verifier(made[1]).verify(body, headers)
+    result = Verifier(made[1]).verify(body, headers)
     case = event.payload["case_id"]
-    assert found["type"] == "case.created" and found["data"]["id"] == case
-    assert found["data"]["link"] == f"{settings.TESSERA_URL}/api/v1/cases/{case}/"
+    assert result["type"] == "case.created" and result["data"]["id"] == case
+    assert result["data"]["link"] == f"{settings.TESSERA_URL}/api/v1/cases/{case}/"
     assert headers["content-type"] == "application/json"
     with pytest.raises(WebhookVerificationError):
         Verifier(made[1]).verify(body.replace(b"created", b"changed"), headers)
     delivery = WebhookDelivery.objects.get()
     assert (delivery.state, headers["webhook-id"]) == ("delivered", delivery.message_id)
-    assert [one.status for one in delivery.attempts.all()] == [204]
+    assert [attempt.status for attempt in delivery.attempts.all()] == [204]
     assert not Event.objects.filter(is_waiting=True).exists()
     assert ledger.sweep() == 0  # and it is swept once
 
@@ -88,7 +88,7 @@ def test_a_webhook_hears_of_its_types_in_its_lab_while_it_is_on(
         _emit(where, name)
     _emit(lab, "roi.embedded")  # no other system's matter
     ledger.sweep()
-    assert [one.type for one in WebhookDelivery.objects.all()] == ["case.created"]
+    assert [delivery.type for delivery in WebhookDelivery.objects.all()] == ["case.created"]
     webhook_update(hook=hook, user=manager, is_on=False)
     _emit(lab)
     ledger.sweep()
@@ -132,7 +132,7 @@ def test_a_failing_receiver_gets_retries_under_the_same_id(
         _later()
     delivery = WebhookDelivery.objects.get()
     assert delivery.state == DeliveryState.DELIVERED
-    assert [one.status for one in delivery.attempts.all()] == [500, 301, 429, 204]
+    assert [attempt.status for attempt in delivery.attempts.all()] == [500, 301, 429, 204]
     assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 1
     assert len({body for _, body in receiver.got}) == 1
     assert Webhook.objects.get().failing_since is None
@@ -302,8 +302,8 @@ def test_a_replay_has_the_same_id_and_the_old_secret_remains_valid_for_a_while(
     deliver()
     (first, _), (second, body) = receiver.got
     assert first["webhook-id"] == second["webhook-id"]
-    for one in (before, secret):
-        assert Verifier(one).verify(body, second)["type"] == "webhook.ping"
+    for item in (before, secret):
+        assert Verifier(item).verify(body, second)["type"] == "webhook.ping"
     Webhook.objects.update(before_until=timezone.now() - timedelta(seconds=1))
     assert Webhook.objects.get().secrets == [secret]
 
@@ -321,14 +321,14 @@ def test_rois_of_a_blind_reader_are_not_delivered(
     wanted = WantedReadings(canvases=[canvas], people=[annotator, reviewer])
     readings_assign(study=study, user=manager, wanted=wanted)
     drawn = [
-        roi_create(canvas=canvas, user=one, geometry=box(10, 10, 90, 90)).roi
-        for one in (annotator, manager)
+        roi_create(canvas=canvas, user=item, geometry=box(10, 10, 90, 90)).roi
+        for item in (annotator, manager)
     ]
     # Whose they are it does not say.
     _emit(lab, "rois.saved_in_bulk", canvas_id=str(canvas.pk), user_id=str(manager.pk))
     ledger.sweep()
-    found = WebhookDelivery.objects.filter(type__startswith="roi").values_list("body", flat=True)
-    assert [json.loads(body)["data"]["id"] for body in found] == [str(drawn[1].pk)]
+    rows = WebhookDelivery.objects.filter(type__startswith="roi").values_list("body", flat=True)
+    assert [json.loads(body)["data"]["id"] for body in rows] == [str(drawn[1].pk)]
 
 
 def test_old_deliveries_are_forgotten(lab: Lab, made: tuple[Webhook, str]) -> None:

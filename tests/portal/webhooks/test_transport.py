@@ -30,7 +30,9 @@ def _resolved(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
         if host in addresses:  # it is looked up no more
             return really(host, port, *more, **other)
         requests.append(host)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses]
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses
+        ]
 
     monkeypatch.setattr(reaching.socket, "getaddrinfo", found)
     return requests

@@ -113,7 +113,7 @@ def label_body(scene: Any) -> dict[str, Any]:
 def label_order_body(scene: Any) -> dict[str, Any]:
     lab = scene.world.case.lab
     labels = Label.objects.filter(lab=lab, retired_at=None).order_by("position")
-    return {"lab": scene.ids["labs"], "labels": [{"id": str(one.pk)} for one in labels]}
+    return {"lab": scene.ids["labs"], "labels": [{"id": str(label.pk)} for label in labels]}
 
 
 def property_types_body(scene: Any) -> dict[str, Any]:

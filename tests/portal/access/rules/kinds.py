@@ -38,7 +38,7 @@ def nearest_actors(rule: Rule) -> list[str]:
     if rule.answers["read_token"] != rule.answers["write_token"]:
         requested += ["read_token", "write_token"]
     for actor in ACTORS:
-        if rule.answers[actor] not in {rule.answers[one] for one in requested}:
+        if rule.answers[actor] not in {rule.answers[request] for request in requested}:
             requested.append(actor)
     return list(dict.fromkeys(requested))
 
@@ -91,7 +91,7 @@ def own_page(ok: Answer = 200, *, others: Answer | None = None, **options: Any) 
 def own_rest(ok: Answer = 200, *, others: Answer | None = None, **options: Any) -> Rule:
     """The same over REST, with a session only: 403 to every token."""
     rule = own_page(ok, others=others, **options)
-    answers = {who: 401 if found == LOGIN else found for who, found in rule.answers.items()}
+    answers = {who: 401 if result == LOGIN else result for who, result in rule.answers.items()}
     answers |= dict.fromkeys((*BY_TOKEN, "stranger_token"), 403)
     return Rule(answers, body=rule.body)
 

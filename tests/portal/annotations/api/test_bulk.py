@@ -24,7 +24,7 @@ BULK = "/api/v1/rois/bulk/"
 def rois(canvas: Canvas, annotator: User) -> list[Roi]:
     """Three rectangles in a row."""
     boxes = [box(x, 10, x + 50, 60) for x in (10, 110, 210)]
-    return [roi_create(canvas=canvas, user=annotator, geometry=one).roi for one in boxes]
+    return [roi_create(canvas=canvas, user=annotator, geometry=outline).roi for outline in boxes]
 
 
 def send(api: APIClient, canvas: Canvas, *changes: dict[str, Any], key: str = "") -> Any:
@@ -51,7 +51,7 @@ def test_one_call_creates_changes_and_deletes(
     )
     assert answer.status_code == 200, answer.json()
     body = answer.json()["rois"]
-    assert [one["version"] for one in body] == [2, 2, 2, 1]
+    assert [row["version"] for row in body] == [2, 2, 2, 1]
     assert (body[0]["label"], body[0]["locked"]) == (str(label.pk), True)
     assert body[1]["bounds"] == [300, 300, 340, 320]
     assert (body[1]["area_px"], body[1]["centroid"]) == (800, [320, 310])
@@ -113,9 +113,9 @@ def test_under_its_key_it_is_carried_out_once_whatever_others_changed_since(
         roi_update(roi=roi, user=reviewer, expected_version=version, changes=theirs)
     again = send(api, canvas, *changes, key="all-of-these")
     assert again.status_code == 200, again.json()
-    found = [(one["id"], one["version"], one["name"]) for one in again.json()["rois"]]
+    rows = [(row["id"], row["version"], row["name"]) for row in again.json()["rois"]]
     ids = [str(rois[0].pk), str(rois[1].pk), new["id"]]
-    assert found == list(zip(ids, (2, 2, 1), ("", "mine", ""), strict=True))
+    assert rows == list(zip(ids, (2, 2, 1), ("", "mine", ""), strict=True))
     assert RoiRevision.objects.count() == 3 + 3 + 3
     assert send(api, canvas, *changes, key="another-key").status_code == 412
 
@@ -127,10 +127,10 @@ def test_the_same_new_ones_sent_twice_at_once_are_made_once(
     locked_rows = bulk._locked_rows
 
     def other_is_quicker(*seen: Any) -> dict[uuid.UUID, Roi]:
-        found = locked_rows(*seen)
+        locks = locked_rows(*seen)
         monkeypatch.setattr(bulk, "_locked_rows", locked_rows)
         assert send(api, canvas, new, key="all-of-these").status_code == 200
-        return found
+        return locks
 
     monkeypatch.setattr(bulk, "_locked_rows", other_is_quicker)
     answer = send(api, canvas, new, key="all-of-these")
@@ -215,7 +215,7 @@ def test_many_different_changes_are_each_stored(
         for x in range(0, 120, 10)
     ]
     answer = send(api, canvas, *[step("update", roi, name=f"n{roi.left:g}") for roi in rois])
-    assert [one["name"] for one in answer.json()["rois"]] == [f"n{x}" for x in range(0, 120, 10)]
+    assert [row["name"] for row in answer.json()["rois"]] == [f"n{x}" for x in range(0, 120, 10)]
     assert set(Roi.objects.values_list("version", flat=True)) == {2}
 
 
@@ -228,6 +228,8 @@ def test_rows_are_locked_in_the_order_of_their_ids(
         assert (
             send(api, canvas, *[step("update", roi, name="x") for roi in rois]).status_code == 200
         )
-    locking = [one["sql"] for one in queries if 'ORDER BY "annotations_roi"."id"' in one["sql"]]
+    locking = [
+        query["sql"] for query in queries if 'ORDER BY "annotations_roi"."id"' in query["sql"]
+    ]
     locked = [roi for sql in locking[:3] for roi in rois if roi.pk.hex in sql.replace("-", "")]
     assert locked == rois[::-1]

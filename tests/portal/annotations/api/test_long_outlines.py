@@ -36,7 +36,7 @@ def test_a_hundred_thousand_vertices_are_stored(api: APIClient, canvas: Canvas) 
     changed = api.patch(address, moved, headers={"If-Match": made["ETag"]})
     assert changed.status_code == 200, changed.content[:300]
     roi = Roi.objects.get()
-    assert [one.geometry for one in RoiRevision.objects.order_by("version")] == [
+    assert [revision.geometry for revision in RoiRevision.objects.order_by("version")] == [
         first,
         roi.geometry,
     ]

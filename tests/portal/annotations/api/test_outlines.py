@@ -52,8 +52,8 @@ def test_the_gland_under_the_click_is_outlined_in_level_0_pixels(
     for window in ([-50, -50, 1200, 900], [150, 130, 690, 640]):
         answer = request_outline(api_as(annotator), drawn, window=window)
         assert answer.status_code == 200, answer.content
-        found = answer.json()
-        likely = shape(found["geometries"][found["likely"]])
+        body = answer.json()
+        likely = shape(body["geometries"][body["likely"]])
         truth = Point(CENTRE).buffer(RADIUS_PX)
         assert likely.intersection(truth).area / likely.union(truth).area > 0.9
     assert not Roi.objects.exists()  # nothing is drawn before it is accepted

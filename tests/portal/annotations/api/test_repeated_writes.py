@@ -50,7 +50,7 @@ def send(api: APIClient, canvas: Canvas, annotator: User) -> Callable[[str, str]
     deleted.deleted_at = deleted.created_at
     deleted.save()
     new = str(uuid.uuid4())
-    one, tag = f"{ROIS}{roi.pk}/", {"If-Match": '"1"'}
+    item, tag = f"{ROIS}{roi.pk}/", {"If-Match": '"1"'}
 
     def sent(kind: str, key: str) -> Any:
         headers = {"Idempotency-Key": key}
@@ -58,9 +58,9 @@ def send(api: APIClient, canvas: Canvas, annotator: User) -> Callable[[str, str]
             body = {"canvas": str(canvas.pk), "geometry": box(1, 1, 50, 50)}
             return api.post(ROIS, body, format="json", headers=headers)
         if kind == "rename":
-            return api.patch(one, {"name": "mine"}, format="json", headers=headers | tag)
+            return api.patch(item, {"name": "mine"}, format="json", headers=headers | tag)
         if kind == "delete":
-            return api.delete(one, headers=headers | tag)
+            return api.delete(item, headers=headers | tag)
         if kind == "restore":
             url = f"{ROIS}{deleted.pk}/restore/"
             return api.post(url, {"name": "b"}, format="json", headers=headers | tag)

@@ -53,7 +53,9 @@ def test_a_window_is_counted_and_chosen_without_reading_outlines(
 ) -> None:
     with CaptureQueriesContext(connection) as requested:
         api.get(ROIS, {"canvas": str(roi.canvas_id), **query})
-    count, page = [one["sql"] for one in requested if 'FROM "annotations_roi"' in one["sql"]][:2]
+    count, page = [
+        request["sql"] for request in requested if 'FROM "annotations_roi"' in request["sql"]
+    ][:2]
     for sql in (count, page):
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {sql}".replace("%", "%%"))

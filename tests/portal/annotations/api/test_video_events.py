@@ -20,8 +20,8 @@ def made(api: APIClient, video_canvas: Canvas) -> dict[str, Any]:
     body = {"canvas": str(video_canvas.pk), "name": "Withdrawal", "first_index": 1, "last_index": 3}
     answer = api.post(URL, body, format="json")
     assert (answer.status_code, answer["ETag"]) == (201, '"1"'), answer.content
-    found: dict[str, Any] = answer.json()
-    return found
+    result: dict[str, Any] = answer.json()
+    return result
 
 
 def test_an_event_is_listed_with_the_times_of_its_frames(
@@ -36,22 +36,22 @@ def test_an_event_is_listed_with_the_times_of_its_frames(
 
 
 def test_a_change_needs_the_version_it_was_made_from(api: APIClient, made: dict[str, Any]) -> None:
-    one = f"{URL}{made['id']}/"
-    assert api.patch(one, {"name": "x"}, format="json").status_code == 428
+    url = f"{URL}{made['id']}/"
+    assert api.patch(url, {"name": "x"}, format="json").status_code == 428
     tag = {"If-Match": '"1"'}
-    assert api.patch(one, {"first_index": 2}, format="json", headers=tag).json()["version"] == 2
-    stale = api.patch(one, {"name": "x"}, format="json", headers=tag)
+    assert api.patch(url, {"first_index": 2}, format="json", headers=tag).json()["version"] == 2
+    stale = api.patch(url, {"name": "x"}, format="json", headers=tag)
     assert (stale.status_code, stale.json()["current_version"]) == (412, 2)
     assert stale.json()["current"]["first"]["index"] == 2
 
 
 def test_a_deleted_event_comes_back(api: APIClient, made: dict[str, Any]) -> None:
-    one = f"{URL}{made['id']}/"
-    assert api.delete(one, headers={"If-Match": '"1"'}).status_code == 204
+    url = f"{URL}{made['id']}/"
+    assert api.delete(url, headers={"If-Match": '"1"'}).status_code == 204
     assert api.get(URL, {"canvas": made["canvas"]}).json()["results"] == []
     assert len(api.get(URL, {"canvas": made["canvas"], "deleted": "1"}).json()["results"]) == 1
-    assert api.post(f"{one}restore/").json()["deleted_at"] is None
-    actions = [row["action"] for row in api.get(f"{one}revisions/").json()["results"]]
+    assert api.post(f"{url}restore/").json()["deleted_at"] is None
+    actions = [row["action"] for row in api.get(f"{url}revisions/").json()["results"]]
     assert actions == ["create", "delete", "restore"]
 
 

@@ -75,9 +75,9 @@ def test_a_format_that_is_written_is_recognised_and_read_back(name: str) -> None
     data = written(name, *rois)
     assert reader_of(io.BytesIO(data)).name == name
     back = read(data)
-    assert [(one.name, one.label) for one in back] == [("One", "Tumor")] * 2
-    for one, was in zip(back, rois, strict=True):
-        assert outline(one).equals(shapely.geometry.shape(was.geometry))
+    assert [(item.name, item.label) for item in back] == [("One", "Tumor")] * 2
+    for item, was in zip(back, rois, strict=True):
+        assert outline(item).equals(shapely.geometry.shape(was.geometry))
 
 
 @pytest.mark.parametrize("name", sorted(READERS.keys() & WRITERS.keys()))
@@ -88,26 +88,29 @@ def test_markup_in_names_and_labels_is_text(name: str) -> None:
 
 def test_holes_and_parts_keep_their_area() -> None:
     rois = [roi(RING), roi(TWO)]
-    coco = [outline(one) for one in read(written("coco", *rois))]
-    for one, was in zip(coco, rois, strict=True):
-        assert one.symmetric_difference(shapely.geometry.shape(was.geometry)).area < 1.0
+    coco = [outline(item) for item in read(written("coco", *rois))]
+    for item, was in zip(coco, rois, strict=True):
+        assert item.symmetric_difference(shapely.geometry.shape(was.geometry)).area < 1.0
     assert len(coco[0].interiors) == 1
-    asap = shapely.union_all([outline(one) for one in read(written("asap", *rois))])
-    assert asap.area == pytest.approx(sum(one.area_px for one in rois), abs=1.0)
+    asap = shapely.union_all([outline(item) for item in read(written("asap", *rois))])
+    assert asap.area == pytest.approx(sum(item.area_px for item in rois), abs=1.0)
 
 
 def test_many_holes_are_cut_without_a_gap() -> None:
     holes = [box(x, y, x + 4, y + 4)["coordinates"][0] for x in range(10, 400, 9) for y in (20, 40)]
     raw = {"type": "Polygon", "coordinates": [box(0, 0, 420, 60)["coordinates"][0], *holes]}
     (back,) = read(written("coco", roi(raw)))
-    found = outline(back)
-    assert (found.area, len(found.interiors)) == (420 * 60 - 16 * len(holes), len(holes))
+    read_outline = outline(back)
+    assert (read_outline.area, len(read_outline.interiors)) == (
+        420 * 60 - 16 * len(holes),
+        len(holes),
+    )
 
 
 def test_frames_of_a_video_are_images_of_coco() -> None:
     data = written("coco", roi(box(1, 1, 9, 9), frame_index=7), plane=VIDEO)
     assert json.loads(data)["images"][0]["file_name"] == "frame_000007.png"
-    assert [one.t for one in read(data, plane=VIDEO)] == [7]
+    assert [feature.t for feature in read(data, plane=VIDEO)] == [7]
 
 
 @pytest.mark.parametrize(
@@ -142,14 +145,14 @@ def test_a_table_has_measures_with_units_and_no_formulas() -> None:
 def test_a_mask_contains_each_pixel_whose_centre_is_inside(step: int) -> None:
     rois = [roi(RING), roi(TWO, label=""), roi(ellipse(700, 560, 200, 150), label="Stroma")]
     with tifffile.TiffFile(io.BytesIO(written("mask", *rois, downsample=step))) as file:
-        page, found = file.pages[0], file.asarray()
+        page, result = file.pages[0], file.asarray()
         table = json.loads(page.tags["ImageDescription"].value)
-    assert (page.is_tiled, found.shape) == (True, (800 // step, 1000 // step))
+    assert (page.is_tiled, result.shape) == (True, (800 // step, 1000 // step))
     assert [row["label"] for row in table["values"]] == ["(none)", "Tumor", "(no label)", "Stroma"]
-    y, x = np.mgrid[: found.shape[0], : found.shape[1]] * step + step / 2
-    for value, one in enumerate(rois, start=1):
-        shape = shapely.geometry.shape(one.geometry)
-        differs = (found == value) != shapely.contains_xy(shape, x, y)
+    y, x = np.mgrid[: result.shape[0], : result.shape[1]] * step + step / 2
+    for value, item in enumerate(rois, start=1):
+        shape = shapely.geometry.shape(item.geometry)
+        differs = (result == value) != shapely.contains_xy(shape, x, y)
         centres = shapely.points(x[differs], y[differs])
         assert shapely.dwithin(shapely.boundary(shape), centres, 1e-9).all()
 
@@ -171,15 +174,15 @@ def test_invalid_masks_are_refused() -> None:
 
 def test_dicom_annotations_are_read_by_highdicom_in_pixels_of_the_matrix() -> None:
     data = written("dicom", roi(box(10, 20, 60, 80)), roi(RING, label="Stroma"), roi(TWO, label=""))
-    found = highdicom.ann.annread(io.BytesIO(data))
-    groups = {group.label: group for group in found.get_annotation_groups()}
+    result = highdicom.ann.annread(io.BytesIO(data))
+    groups = {group.label: group for group in result.get_annotation_groups()}
     assert set(groups) == {"Tumor", "Stroma", "No label"}
     (first,) = groups["Tumor"].get_graphic_data("2D")
     assert shapely.Polygon(first).equals(shapely.box(10, 20, 60, 80))
     assert len(groups["No label"].get_graphic_data("2D")) == 2
-    assert str(found.PatientName) == ""  # who it is stays in the portal
+    assert str(result.PatientName) == ""  # who it is stays in the portal
     again = highdicom.ann.annread(io.BytesIO(written("dicom", roi(RING))))
-    assert again.StudyInstanceUID == found.StudyInstanceUID
+    assert again.StudyInstanceUID == result.StudyInstanceUID
 
 
 def test_a_picture_shows_the_region_its_outline_and_a_scale_bar(
@@ -190,8 +193,8 @@ def test_a_picture_shows_the_region_its_outline_and_a_scale_bar(
         "window_pixels",
         lambda plane, window, size, pts: np.full((size[1], size[0], 3), 200, np.uint8),
     )
-    one = roi(box(100, 100, 500, 400))
-    data = written("png", one, roi_id=one.pk, width_px=800)
+    region = roi(box(100, 100, 500, 400))
+    data = written("png", region, roi_id=region.pk, width_px=800)
     pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
     assert pixels.shape[1] == 800
     red = (pixels[..., 0] > 180) & (pixels[..., 1] < 40)
@@ -217,10 +220,10 @@ def test_tracks_go_to_cvat_and_come_back() -> None:
         {"index": 6, "geometry": None, "outside": True},
         {"index": 9, "geometry": box(30, 10, 130, 60), "outside": False},
     ]
-    one = roi(box(10, 10, 110, 60), name=MARKUP, label="A & B", frame_index=2, track=keys)
-    (back,) = read(written("cvat", one, plane=VIDEO), plane=VIDEO)
+    region = roi(box(10, 10, 110, 60), name=MARKUP, label="A & B", frame_index=2, track=keys)
+    (back,) = read(written("cvat", region, plane=VIDEO), plane=VIDEO)
     assert (back.t, back.name, back.label) == (2, MARKUP, "A & B")
-    assert outline(back).equals(shapely.geometry.shape(one.geometry))
+    assert outline(back).equals(shapely.geometry.shape(region.geometry))
     assert [(key["index"], key["outside"]) for key in back.track] == [
         (4, False),
         (6, True),
@@ -231,11 +234,13 @@ def test_tracks_go_to_cvat_and_come_back() -> None:
             drawn = shapely.geometry.shape(key["geometry"])
             assert drawn.equals(shapely.geometry.shape(was["geometry"]))
     parts = roi(TWO, frame_index=1, track=[{"index": 3, "geometry": RING, "outside": False}])
-    found = read(written("cvat", parts, plane=VIDEO), plane=VIDEO)
-    assert {one.t for one in found} == {1}
-    united = shapely.union_all([outline(one) for one in found])
+    features = read(written("cvat", parts, plane=VIDEO), plane=VIDEO)
+    assert {feature.t for feature in features} == {1}
+    united = shapely.union_all([outline(feature) for feature in features])
     assert united.equals(shapely.geometry.shape(TWO))
-    later = [shapely.geometry.shape(key["geometry"]) for one in found for key in one.track]
+    later = [
+        shapely.geometry.shape(key["geometry"]) for feature in features for key in feature.track
+    ]
     other = shapely.union_all(later).symmetric_difference(shapely.geometry.shape(RING))
     assert other.area < 1  # where it is cut, an edge gets a corner of two decimals
 
@@ -248,8 +253,8 @@ def test_web_annotations_are_on_the_canvas_and_keep_holes_and_parts() -> None:
     assert two["motivation"] == "highlighting"
     assert str(PLANE.canvas_id) in ring["target"]["source"]["id"]
     film = replace(VIDEO, time_base_s=0.01)
-    (found,) = json.loads(written("web", roi(RING, frame_pts=90), plane=film))["items"]
-    assert found["target"]["selector"][1]["value"] == "t=0.900000&xywh=10,10,190,191"
+    (result,) = json.loads(written("web", roi(RING, frame_pts=90), plane=film))["items"]
+    assert result["target"]["selector"][1]["value"] == "t=0.900000&xywh=10,10,190,191"
 
 
 @pytest.mark.parametrize(
@@ -269,8 +274,8 @@ def test_web_annotations_are_on_the_canvas_and_keep_holes_and_parts() -> None:
 )
 def test_a_hostile_label_is_one_value_in_dicom(name: str) -> None:
     data = written("dicom", roi(RING, label=name))
-    found = pydicom.dcmread(io.BytesIO(data))
-    (group,) = found.AnnotationGroupSequence
+    dataset = pydicom.dcmread(io.BytesIO(data))
+    (group,) = dataset.AnnotationGroupSequence
     assert isinstance(group.AnnotationGroupLabel, str)
     assert 0 < len(group.AnnotationGroupLabel) <= 64
     assert not re.search(r"[\x00-\x1f\\\\]", group.AnnotationGroupLabel)

@@ -21,8 +21,8 @@ def coco(*annotations: Any, images: Any = None) -> str:
             "images": images
             or [{"id": 1, "file_name": "section 1.png", "width": 1000, "height": 800}],
             "annotations": [
-                {"id": n, "image_id": 1, "category_id": 1, **one}
-                for n, one in enumerate(annotations)
+                {"id": n, "image_id": 1, "category_id": 1, **item}
+                for n, item in enumerate(annotations)
             ],
             "categories": [{"id": 1, "name": "Gland"}],
         }
@@ -32,7 +32,7 @@ def coco(*annotations: Any, images: Any = None) -> str:
 def test_coco_polygons_masks_and_boxes_are_read() -> None:
     # Columns of 4 pixels: 2..4 of the first and 0..2 of the second are inside.
     mask = {"size": [4, 5], "counts": [2, 4, 14]}
-    found = read(
+    features = read(
         coco(
             {"segmentation": [[10, 10, 30, 10, 30, 30, 10, 30]], "score": 0.5},
             {"segmentation": [[0, 0, 9, 0, 9, 9], [20, 20, 29, 20, 29, 29]]},
@@ -41,13 +41,13 @@ def test_coco_polygons_masks_and_boxes_are_read() -> None:
             {"segmentation": [], "bbox": [5, 5, 10, 20]},
         )
     )
-    assert [one.label for one in found] == ["Gland"] * 5
-    assert [area(one) for one in found] == [400.0, 81.0, 4.0, 4.0, 200.0]
+    assert [feature.label for feature in features] == ["Gland"] * 5
+    assert [area(feature) for feature in features] == [400.0, 81.0, 4.0, 4.0, 200.0]
     truth = shapely.union_all([shapely.box(0, 2, 1, 4), shapely.box(1, 0, 2, 2)])
-    assert shapely.geometry.shape(found[2].geometry).equals(truth)
-    assert shapely.geometry.shape(found[3].geometry).equals(truth)
-    assert found[0].foreign["measurements"] == {"score": 0.5}
-    assert found[4].notes == ("it has only a box",)
+    assert shapely.geometry.shape(features[2].geometry).equals(truth)
+    assert shapely.geometry.shape(features[3].geometry).equals(truth)
+    assert features[0].foreign["measurements"] == {"score": 0.5}
+    assert features[4].notes == ("it has only a box",)
 
 
 def _packed(runs: list[int]) -> str:
@@ -73,8 +73,8 @@ def test_compressed_runs_are_unpacked() -> None:
 
 def test_a_mask_of_an_enormous_image_needs_little_memory() -> None:
     mask = {"size": [2**30, 2**30], "counts": [5, 10]}
-    (found,) = read(coco({"segmentation": mask}))
-    assert area(found) == 10.0
+    (result,) = read(coco({"segmentation": mask}))
+    assert area(result) == 10.0
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_coco_annotations_that_are_broken_are_refused_one_by_one(wrong: dict[str
 
 def test_coco_not_finite_numbers_are_refused_by_the_outline_check() -> None:
     text = coco({"segmentation": [[1, 1, 9, 1, 9, 9]]}).replace("9]]", "NaN]]")
-    (found,) = read(text)
+    (result,) = read(text)
     with pytest.raises((FeatureError, Exception), match="not a"):
-        area(feature_read(found))
+        area(feature_read(result))
 
 
 def test_of_several_images_the_one_of_this_name_and_size_is_taken() -> None:
@@ -122,9 +122,9 @@ def test_of_several_images_the_one_of_this_name_and_size_is_taken() -> None:
         {"id": 3, "file_name": "section 1.png", "width": 10, "height": 8},
     ]
     ring = {"segmentation": [[10, 10, 30, 10, 30, 30]]}
-    found = read(coco(*[ring | {"image_id": n} for n in (1, 2, 3)], images=images))
-    assert [type(one) for one in found] == [Problem, Feature, Problem]
-    assert found[2].reason == "it belongs to another image: section 1.png, 10 x 8 pixels"
+    features = read(coco(*[ring | {"image_id": n} for n in (1, 2, 3)], images=images))
+    assert [type(feature) for feature in features] == [Problem, Feature, Problem]
+    assert features[2].reason == "it belongs to another image: section 1.png, 10 x 8 pixels"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def written(name: str, *events: VideoEvent) -> str:
 
 
 def spans(found: list[Any]) -> list[tuple[str, str, int, int]]:
-    return [(one.name, one.note, one.first_index, one.last_index) for one in found]
+    return [(row.name, row.note, row.first_index, row.last_index) for row in found]
 
 
 CVAT = """<?xml version="1.0" encoding="utf-8"?>
@@ -55,7 +55,7 @@ CVAT = """<?xml version="1.0" encoding="utf-8"?>
 def test_tags_alike_on_frames_in_a_row_are_one_event() -> None:
     shape, *found = read(CVAT, VIDEO)
     assert isinstance(shape, Feature) and (shape.label, shape.t) == ("Polyp", 3)
-    assert all(isinstance(one, EventFeature) and one.id is None for one in found)
+    assert all(isinstance(event, EventFeature) and event.id is None for event in found)
     assert spans(found) == [
         ("Poor view", "cause: stool", 3, 3),
         ("Caecum", "", 3, 4),
@@ -65,8 +65,8 @@ def test_tags_alike_on_frames_in_a_row_are_one_event() -> None:
 
 def test_a_tag_of_an_image_without_a_frame_number_is_refused_and_one_of_a_still_left_out() -> None:
     inner = '<image id="0" name="a" width="1000" height="800"><tag label="Caecum"/></image>'
-    (found,) = read(f"<annotations>{inner}</annotations>", VIDEO)
-    assert isinstance(found, Problem) and "no frame number" in found.reason
+    (result,) = read(f"<annotations>{inner}</annotations>", VIDEO)
+    assert isinstance(result, Problem) and "no frame number" in result.reason
     assert read(f"<annotations>{inner}</annotations>", SLIDE) == []
 
 
@@ -117,10 +117,10 @@ def test_events_come_back_with_their_ids_even_where_they_meet(name: str) -> None
         event("Tool", 6, 6, pk=3),
         event("Withdrawal", 1, 9, pk=4),
     ]
-    events.sort(key=lambda one: (one.first_index, one.last_index))
-    found = read(written(name, *events), VIDEO)
-    assert spans(found) == spans(events)
-    assert [one.id for one in found] == [one.pk for one in events]
+    events.sort(key=lambda item: (item.first_index, item.last_index))
+    features = read(written(name, *events), VIDEO)
+    assert spans(features) == spans(events)
+    assert [item.id for item in features] == [item.pk for item in events]
 
 
 def test_readers_of_coco_for_video_find_video_and_frame_of_an_image() -> None:

@@ -39,8 +39,10 @@ def written(name: str, *rois: Roi, plane: Plane = PAL) -> bytes:
 
 
 def read(name: str, data: bytes, plane: Plane = PAL) -> list[Feature | Problem]:
-    found = READERS[name].read(io.BytesIO(data), plane)
-    return [one if isinstance(one, Problem) else feature_read(one) for one in found]
+    features = READERS[name].read(io.BytesIO(data), plane)
+    return [
+        feature if isinstance(feature, Problem) else feature_read(feature) for feature in features
+    ]
 
 
 def bounds(feature: object) -> tuple[float, ...]:
@@ -49,8 +51,8 @@ def bounds(feature: object) -> tuple[float, ...]:
 
 
 def test_coco_has_the_pixels_of_the_file() -> None:
-    found = json.loads(written("coco", roi(box(512, 100, 640, 200))))
-    (image,), (shape,) = found["images"], found["annotations"]
+    data = json.loads(written("coco", roi(box(512, 100, 640, 200))))
+    (image,), (shape,) = data["images"], data["annotations"]
     assert (image["width"], image["height"]) == (720, 576)
     assert shape["bbox"] == pytest.approx([360, 100, 90, 100])
     assert shape["area"] == pytest.approx(9_000)
@@ -60,15 +62,15 @@ def test_coco_has_the_pixels_of_the_file() -> None:
 def test_cvat_has_the_pixels_of_the_file_in_every_key_frame() -> None:
     key = {"index": 9, "pts": 9, "geometry": box(0, 0, 1024, 576), "shape": "polygon"}
     outside = {"index": 11, "pts": 11, "geometry": None, "shape": "", "outside": True}
-    one = roi(box(512, 100, 640, 200), track=[key | {"outside": False}, outside])
-    text = written("cvat", one).decode()
+    region = roi(box(512, 100, 640, 200), track=[key | {"outside": False}, outside])
+    text = written("cvat", region).decode()
     assert "<width>720</width><height>576</height>" in text
     points = [
-        [float(value) for value in re.split("[,;]", found)]
-        for found in re.findall('points="([^"]*)"', text)
+        [float(value) for value in re.split("[,;]", item)]
+        for item in re.findall('points="([^"]*)"', text)
     ]
     assert [(min(p[::2]), max(p[::2])) for p in points[:2]] == [(360, 450), (0, 720)]
-    assert one.track[0]["geometry"] == box(0, 0, 1024, 576)  # the region itself is not changed
+    assert region.track[0]["geometry"] == box(0, 0, 1024, 576)  # the region itself is not changed
 
 
 @pytest.mark.parametrize("name", ["coco", "cvat"])
@@ -79,9 +81,9 @@ def test_written_outlines_are_read_back_in_place(name: str, plane: Plane) -> Non
         roi({"type": "MultiPoint", "coordinates": [[100, 50], [300.5, 70]]}, plane),
     ]
     back = read(name, written(name, *rois, plane=plane), plane)
-    for one, was in zip(back, rois, strict=True):
+    for item, was in zip(back, rois, strict=True):
         expected = shapely.geometry.shape(was.geometry).bounds
-        assert bounds(one) == pytest.approx(expected, abs=0.02)
+        assert bounds(item) == pytest.approx(expected, abs=0.02)
 
 
 def cvat(width: int, height: int, shape: str) -> bytes:
@@ -101,27 +103,27 @@ ELLIPSE = '<ellipse frame="2" outside="0" keyframe="1" cx="405" cy="150" rx="45"
 
 @pytest.mark.parametrize("shape", [BOX, MASK, ELLIPSE])
 def test_shapes_of_cvat_are_put_where_the_canvas_shows_them(shape: str) -> None:
-    (found,) = read("cvat", cvat(720, 576, shape))
-    assert bounds(found) == pytest.approx((512, 100, 640, 200), abs=0.5)
+    (result,) = read("cvat", cvat(720, 576, shape))
+    assert bounds(result) == pytest.approx((512, 100, 640, 200), abs=0.5)
 
 
 def test_every_key_frame_of_a_track_is_converted() -> None:
     later = BOX.replace('frame="2"', 'frame="8"').replace('xtl="360"', 'xtl="0"')
     end = later.replace('frame="8"', 'frame="9"').replace('outside="0"', 'outside="1"')
-    (found,) = read("cvat", cvat(720, 576, BOX + later + end))
-    assert isinstance(found, Feature) and isinstance(found.track, list)
-    assert shapely.geometry.shape(found.track[0]["geometry"]).bounds == (0, 100, 640, 200)
+    (result,) = read("cvat", cvat(720, 576, BOX + later + end))
+    assert isinstance(result, Feature) and isinstance(result.track, list)
+    assert shapely.geometry.shape(result.track[0]["geometry"]).bounds == (0, 100, 640, 200)
 
 
 def test_a_document_drawn_on_displayed_frames_is_read_as_it_is() -> None:
     """Such as predictions for the frames that the portal itself gives out."""
-    (found,) = read("cvat", cvat(1024, 576, BOX))
-    assert bounds(found) == (360, 100, 450, 200)
+    (result,) = read("cvat", cvat(1024, 576, BOX))
+    assert bounds(result) == (360, 100, 450, 200)
     image = {"id": 1, "file_name": "frame_000002.png", "width": 1024, "height": 576}
     shape = {"id": 1, "image_id": 1, "bbox": [360, 100, 90, 100]}
     data = json.dumps({"images": [image], "annotations": [shape], "categories": []}).encode()
-    (found,) = read("coco", data)
-    assert bounds(found) == (360, 100, 450, 200)
+    (result,) = read("coco", data)
+    assert bounds(result) == (360, 100, 450, 200)
 
 
 def test_a_document_drawn_at_another_size_is_refused_with_both_sizes() -> None:
@@ -131,8 +133,8 @@ def test_a_document_drawn_at_another_size_is_refused_with_both_sizes() -> None:
 
 def test_numbers_that_are_none_are_still_one_problem_of_one_shape() -> None:
     lonely = '<polygon frame="2" outside="0" keyframe="1" points="1;2;3"/>'
-    found = READERS["cvat"].read(io.BytesIO(cvat(720, 576, lonely)), PAL)
-    assert len(list(found)) == 1
+    features = READERS["cvat"].read(io.BytesIO(cvat(720, 576, lonely)), PAL)
+    assert len(list(features)) == 1
 
 
 @pytest.mark.django_db
@@ -146,5 +148,5 @@ def test_the_plane_of_a_video_knows_the_size_of_its_file(video_canvas: Any) -> N
     )
     video_canvas.width_px, video_canvas.height_px = 576, 1024
     video_canvas.save()
-    found = type(video_canvas).objects.get(pk=video_canvas.pk)
-    assert plane_of(found).file_size == (576, 720)
+    canvas = type(video_canvas).objects.get(pk=video_canvas.pk)
+    assert plane_of(canvas).file_size == (576, 720)

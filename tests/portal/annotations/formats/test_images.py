@@ -34,8 +34,8 @@ def coco(*images: tuple[str, int, int], number: int = 0) -> str:
     ]
     ring = [[1, 1, 9, 1, 9, 9]]
     shapes = [
-        {"id": one["id"], "image_id": one["id"], "category_id": 1, "segmentation": ring}
-        for one in listed
+        {"id": row["id"], "image_id": row["id"], "category_id": 1, "segmentation": ring}
+        for row in listed
     ]
     categories = [{"id": 1, "name": "polyp"}]
     return json.dumps({"images": listed, "annotations": shapes, "categories": categories})
@@ -47,9 +47,9 @@ def decided(text: str, plane: Plane) -> str:
 
 
 def split(text: str, plane: Plane) -> tuple[list[Any], list[Problem]]:
-    found = read(text, plane)
-    problems = [one for one in found if isinstance(one, Problem)]
-    return [one for one in found if not isinstance(one, Problem)], problems
+    features = read(text, plane)
+    problems = [feature for feature in features if isinstance(feature, Problem)]
+    return [feature for feature in features if not isinstance(feature, Problem)], problems
 
 
 each_format = pytest.mark.parametrize("written", [cvat, coco])
@@ -60,10 +60,10 @@ def test_of_two_images_of_one_size_the_one_of_this_name_is_read(written: Any) ->
     text = written(("frame_0.png", 1000, 800), ("frame_1.png", 1000, 800))
     features, problems = split(text, STILL)
     assert len(features) == 1
-    assert [one.reason for one in problems] == [
+    assert [problem.reason for problem in problems] == [
         "it belongs to another image: frame_1.png, 1000 x 800 pixels"
     ]
-    assert all("polyp" in one.shape for one in problems)
+    assert all("polyp" in problem.shape for problem in problems)
     assert "frame_0.png" in decided(text, STILL) and "name" in decided(text, STILL)
 
 
@@ -109,7 +109,7 @@ def test_two_images_of_one_name_are_both_refused(written: Any) -> None:
 def test_on_a_video_the_number_in_the_name_is_the_frame(written: Any, suffix: str) -> None:
     names = (f"frame_000030.{suffix}", 1000, 800), (f"frame_000075.{suffix}", 1000, 800)
     features, _ = split(written(*names), VIDEO)
-    assert [one.t for one in features] == [30, 75]
+    assert [feature.t for feature in features] == [30, 75]
     assert "number at the end of its name" in decided(written(*names), VIDEO)
 
 
@@ -117,8 +117,8 @@ def test_on_a_video_the_number_in_the_name_is_the_frame(written: Any, suffix: st
 def test_an_image_without_a_number_is_refused_on_a_video(written: Any) -> None:
     text = written(("frame_12.png", 1000, 800), ("cover.png", 1000, 800))
     features, problems = split(text, VIDEO)
-    assert [one.t for one in features] == [12]
-    assert [one.reason for one in problems] == [
+    assert [feature.t for feature in features] == [12]
+    assert [problem.reason for problem in problems] == [
         "the name of its image, cover.png, contains no frame number"
     ]
 
@@ -128,7 +128,7 @@ def test_of_the_frames_of_two_videos_those_with_the_name_are_read(written: Any) 
     size = 1000, 800
     text = written(("Sweep/frame_3.png", *size), ("Other/frame_4.png", *size))
     features, problems = split(text, VIDEO)
-    assert ([one.t for one in features], len(problems)) == ([3], 1)
+    assert ([feature.t for feature in features], len(problems)) == ([3], 1)
     assert "other videos were not read" in decided(text, VIDEO)
     text = written(("A/frame_3.png", *size), ("B/frame_4.png", *size))
     assert split(text, VIDEO)[0] == []
@@ -137,7 +137,7 @@ def test_of_the_frames_of_two_videos_those_with_the_name_are_read(written: Any) 
 
 def test_cvat_images_without_a_name_are_frames_by_their_id() -> None:
     text = cvat(("x", 1000, 800), number=7).replace(' name="x"', "")
-    assert [one.t for one in read(text, VIDEO)] == [7]
+    assert [feature.t for feature in read(text, VIDEO)] == [7]
 
 
 def test_tracks_over_several_frames_are_refused_on_one_image() -> None:
@@ -146,8 +146,8 @@ def test_tracks_over_several_frames_are_refused_on_one_image() -> None:
     features, problems = split(f"<annotations>{several}</annotations>", STILL)
     assert features == [] and len(problems) == 2
     assert "frame 3" in problems[0].reason and problems[0].shape == "box “Track 4” (polyp)"
-    one = f'<track id="4" label="polyp">{shape.format(3)}</track>'
-    assert len(split(f"<annotations>{one}</annotations>", STILL)[0]) == 1
+    track = f'<track id="4" label="polyp">{shape.format(3)}</track>'
+    assert len(split(f"<annotations>{track}</annotations>", STILL)[0]) == 1
 
 
 def test_asap_is_refused_on_a_video_because_it_names_no_frame() -> None:

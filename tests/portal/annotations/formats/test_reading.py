@@ -42,7 +42,7 @@ def annotation(points: str, **attributes: str) -> str:
 
 def test_asap_shapes_groups_and_colours_are_read() -> None:
     square = "10 10,30 10,30 30,10 30"
-    found = read(
+    features = read(
         asap(
             annotation(square, PartOfGroup="Tumor"),
             annotation(square, Type="Rectangle", Name="R"),
@@ -52,11 +52,14 @@ def test_asap_shapes_groups_and_colours_are_read() -> None:
             groups='<Group Name="Tumor" PartOfGroup="None" Color="#ff0000"><Attributes/></Group>',
         )
     )
-    assert [(one.label, one.color) for one in found[:2]] == [("Tumor", "#ff0000"), ("", "#f4fa58")]
-    assert [area(one) for one in found[:3]] == [400.0] * 3
-    assert found[2].notes == ("a spline was converted to the polygon of its points",)
-    assert found[3].geometry == {"type": "MultiPoint", "coordinates": [[5, 5]]}
-    assert found[4] == Problem("a Cloud of ASAP is not read")
+    assert [(feature.label, feature.color) for feature in features[:2]] == [
+        ("Tumor", "#ff0000"),
+        ("", "#f4fa58"),
+    ]
+    assert [area(feature) for feature in features[:3]] == [400.0] * 3
+    assert features[2].notes == ("a spline was converted to the polygon of its points",)
+    assert features[3].geometry == {"type": "MultiPoint", "coordinates": [[5, 5]]}
+    assert features[4] == Problem("a Cloud of ASAP is not read")
 
 
 def test_asap_coordinates_are_taken_by_their_order() -> None:
@@ -69,12 +72,12 @@ def test_asap_coordinates_are_taken_by_their_order() -> None:
 
 
 def test_asap_numbers_that_are_none_are_refused_one_by_one() -> None:
-    found = read(asap(annotation("a 1,2 2,3 3"), annotation("nan 1,2 2,9 3"), annotation("1 1")))
-    assert found[0] == Problem("coordinate 0 has no numbers X and Y")
+    features = read(asap(annotation("a 1,2 2,3 3"), annotation("nan 1,2 2,9 3"), annotation("1 1")))
+    assert features[0] == Problem("coordinate 0 has no numbers X and Y")
     with pytest.raises(Exception, match="finite"):
-        area(found[1])
+        area(features[1])
     with pytest.raises(InvalidInputError, match=r"geometry: .*\b3\b"):
-        area(found[2])
+        area(features[2])
 
 
 # --- XML that attacks -----------------------------------------------------------------------------
@@ -170,19 +173,19 @@ def shape(frame: int, *, outside: int = 0, keyframe: int = 1, more: str = "") ->
 
 def test_a_track_is_one_region_with_key_frames() -> None:
     states = [shape(0), shape(1, keyframe=0), shape(2, keyframe=0), shape(3), shape(4, outside=1)]
-    (found,) = read(cvat(f'<track id="5" label="Polyp">{"".join(states)}</track>'), VIDEO)
-    assert (found.t, found.name, found.label, found.color) == (0, "Track 5", "Polyp", "#00ff00")
-    assert found.foreign == {"metadata": {"cvat.track": "5"}}
-    assert area(found) == 40 * 40
-    (key,) = found.track  # it ends after 3 by itself
+    (result,) = read(cvat(f'<track id="5" label="Polyp">{"".join(states)}</track>'), VIDEO)
+    assert (result.t, result.name, result.label, result.color) == (0, "Track 5", "Polyp", "#00ff00")
+    assert result.foreign == {"metadata": {"cvat.track": "5"}}
+    assert area(result) == 40 * 40
+    (key,) = result.track  # it ends after 3 by itself
     assert (key["index"], key["outside"]) == (3, False)
     assert shapely.geometry.shape(key["geometry"]).area == 43 * 40
 
 
 def test_a_track_that_is_held_comes_back_or_is_broken_in_part() -> None:
     def keys(*states: str) -> Any:
-        (found,) = read(cvat(f'<track id="5" label="Polyp">{"".join(states)}</track>'), VIDEO)
-        return found.t, [(key["index"], key["outside"]) for key in found.track], found.notes
+        (result,) = read(cvat(f'<track id="5" label="Polyp">{"".join(states)}</track>'), VIDEO)
+        return result.t, [(key["index"], key["outside"]) for key in result.track], result.notes
 
     held = [shape(2), *(shape(k, keyframe=0) for k in range(3, 7))]
     assert keys(*held) == (2, [(6, False)], ())  # CVAT holds it up to the end of its file
@@ -205,17 +208,17 @@ def test_cvat_images_ellipses_rotated_boxes_masks_lines_and_points() -> None:
         '<polyline label="Polyp" points="1,1;2,2"/><points points="1,1"/></image>'
         '<image id="1" name="b" width="9" height="9"><box xtl="1" ytl="1" xbr="5" ybr="5"/></image>'
     )
-    found = read(cvat(inner))
-    assert found[0].kind == RoiKind.ELLIPSE
-    assert area(found[0]) == pytest.approx(800 * np.pi, rel=3e-3)
-    rotated = shapely.geometry.shape(found[1].geometry)
+    features = read(cvat(inner))
+    assert features[0].kind == RoiKind.ELLIPSE
+    assert area(features[0]) == pytest.approx(800 * np.pi, rel=3e-3)
+    rotated = shapely.geometry.shape(features[1].geometry)
     assert rotated.bounds == pytest.approx((125, 75, 175, 175))
-    assert shapely.geometry.shape(found[2].geometry).equals(
+    assert shapely.geometry.shape(features[2].geometry).equals(
         shapely.union_all([shapely.box(11, 10, 13, 11), shapely.box(11, 11, 13, 12)])
     )
-    assert found[3].foreign == {"metadata": {"cvat.g": "m<b"}}
-    assert [one.geometry["type"] for one in found[4:6]] == ["LineString", "MultiPoint"]
-    assert [one.reason for one in found[6:]] == [
+    assert features[3].foreign == {"metadata": {"cvat.g": "m<b"}}
+    assert [feature.geometry["type"] for feature in features[4:6]] == ["LineString", "MultiPoint"]
+    assert [feature.reason for feature in features[6:]] == [
         "it belongs to another image: b, 9 x 9 pixels",
     ]
 
@@ -240,9 +243,9 @@ def test_a_cvat_document_of_another_size_is_refused_completely() -> None:
     ],
 )
 def test_cvat_shapes_that_are_broken_are_refused_one_by_one(inner: str) -> None:
-    (found,) = read(cvat(inner), VIDEO)
+    (result,) = read(cvat(inner), VIDEO)
     with pytest.raises(FeatureError):
-        feature_read(found)
+        feature_read(result)
 
 
 # --- by content -----------------------------------------------------------------------------------

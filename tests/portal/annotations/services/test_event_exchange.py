@@ -88,7 +88,7 @@ def test_events_are_equal_on_another_video_and_a_second_import_adds_none(
     report = imported(second, annotator, data)
     assert (statuses(report), report.events) == (["created"] * 3, 2)
     assert rows(second, annotator) == rows(video_canvas, annotator)
-    assert [one.last_pts for one in video_events(annotator, second)] == [20, 30]
+    assert [event.last_pts for event in video_events(annotator, second)] == [20, 30]
     again = imported(second, annotator, data)
     assert (set(statuses(again)), again.events, again.import_id) == ({"unchanged"}, 0, None)
     assert VideoEvent.objects.filter(canvas=second).count() == 2
@@ -127,7 +127,7 @@ def test_an_undo_removes_the_events_and_leaves_one_that_was_changed_since(
     video_event_update(event=span, user=annotator, expected_version=1, changes=changes)
     undone = roi_import_undo(roi_import=import_of(report), user=annotator)
     assert (undone.removed, undone.skipped) == (2, 1)
-    assert [one[0] for one in rows(second, annotator)] == ["Snare"]
+    assert [row[0] for row in rows(second, annotator)] == ["Snare"]
     assert not Roi.objects.live().filter(canvas=second).exists()
 
 
@@ -204,5 +204,7 @@ def test_an_id_of_another_lab_is_a_new_event(
     theirs = make_video_canvas(other_lab, pts=[0, 10, 20, 30])
     report = imported(theirs, stranger, exported("coco", video_canvas, annotator))
     assert statuses(report) == ["created", "created"]
-    assert {one.version for one in VideoEvent.objects.filter(canvas=video_canvas)} == {1}
-    assert not {one.pk for one in events} & {one.pk for one in video_events(stranger, theirs)}
+    assert {event.version for event in VideoEvent.objects.filter(canvas=video_canvas)} == {1}
+    assert not {event.pk for event in events} & {
+        event.pk for event in video_events(stranger, theirs)
+    }

@@ -73,8 +73,8 @@ def test_qupaths_own_example_is_imported_completely(canvas: Canvas, manager: Use
 def test_every_spelling_of_a_class_is_read(
     properties: dict[str, Any], name: str, color: str | None
 ) -> None:
-    found = feature_read(feature(**properties))
-    assert (found.label, found.color) == (name, color)
+    read_feature = feature_read(feature(**properties))
+    assert (read_feature.label, read_feature.color) == (name, color)
 
 
 @pytest.mark.parametrize(
@@ -321,8 +321,8 @@ def test_every_refusal_names_its_shape(canvas: Canvas, annotator: User) -> None:
         5,
     ]
     report = roi_import(canvas=canvas, user=annotator, document=document)
-    found = [item.message for item in report.items]
-    assert found[0].startswith("Circle “Gland 3” (Odd): ")
-    assert found[1].startswith("Polygon (Unheard of): class 'Unheard of'")
-    assert found[2].startswith("feature 3: ")
+    messages = [item.message for item in report.items]
+    assert messages[0].startswith("Circle “Gland 3” (Odd): ")
+    assert messages[1].startswith("Polygon (Unheard of): class 'Unheard of'")
+    assert messages[2].startswith("feature 3: ")
     assert report.groups[0].shapes == ["Circle “Gland 3” (Odd)"]

@@ -155,7 +155,10 @@ def test_a_preview_yields_resumes_and_reports_the_same(
     row = run(row)
     assert read == list(range(8, 13))
     assert (state(row), row.stage, row.report) == ("succeeded", "previewed", uninterrupted.report)
-    tables = [(import_folder(one) / "report.csv").read_text() for one in (row, uninterrupted)]
+    tables = [
+        (import_folder(roi_import) / "report.csv").read_text()
+        for roi_import in (row, uninterrupted)
+    ]
     assert tables[0] == tables[1] and not Roi.objects.exists()
     row = run(roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False))
     assert (state(row), counts(row)) == ("succeeded", (10, 0, 0, 0, 3))

@@ -60,7 +60,7 @@ def test_rows_that_a_part_names_are_locked_in_the_order_of_their_ids(
 ) -> None:
     with CaptureQueriesContext(connection) as queries:
         roi_import(canvas=canvas, user=annotator, document=document(3))
-    known = [one["sql"] for one in queries if '"annotations_roi"."geometry"' in one["sql"]]
+    known = [query["sql"] for query in queries if '"annotations_roi"."geometry"' in query["sql"]]
     assert len(known) == 1 and known[0].partition(" ORDER BY ")[2].startswith(
         '"annotations_roi"."id" ASC'
     )
@@ -117,8 +117,8 @@ def test_undoing_takes_few_statements_for_many_rois(
 def test_messages_of_an_import_about_a_region_are_undone(canvas: Canvas, annotator: User) -> None:
     roi = roi_create(canvas=canvas, user=annotator, geometry=box(9, 9, 80, 80)).roi
     data = {"ANNOTATION_DESCRIPTION": "from a file", "Grade": "2"}
-    one = feature(box(9, 9, 80, 80), id=str(roi.pk), metadata=data)
-    report = roi_import(canvas=canvas, user=annotator, document=[one])
+    document = feature(box(9, 9, 80, 80), id=str(roi.pk), metadata=data)
+    report = roi_import(canvas=canvas, user=annotator, document=[document])
     roi.refresh_from_db()
     assert (roi.description, roi.properties) == ("from a file", {"Grade": "2"})
     row = import_of(report)
@@ -193,7 +193,7 @@ def test_ids_that_another_import_wrote_in_between_are_met_again(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = ["5ee7a3d4-0f51-4d4c-9a43-1c5ad3ac0001", "5ee7a3d4-0f51-4d4c-9a43-1c5ad3ac0002"]
-    features = [feature(box(n, 0, n + 20, 30), id=one) for n, one in enumerate(ids)]
+    features = [feature(box(n, 0, n + 20, 30), id=item) for n, item in enumerate(ids)]
     roi_import(canvas=canvas, user=annotator, document=features[:1])
     looked: list[int] = []
 

@@ -38,16 +38,18 @@ def tree(lab: Lab) -> list[tuple[str, int]]:
 
 def order_of(lab: Lab, **parents: Label) -> list[tuple[Any, Any]]:
     labels = Label.objects.filter(lab=lab, retired_at=None).order_by("-position")
-    return [(one.pk, parents[one.name].pk if one.name in parents else None) for one in labels]
+    return [
+        (label.pk, parents[label.name].pk if label.name in parents else None) for label in labels
+    ]
 
 
 def test_labels_are_put_into_an_order_and_below_each_other(
     lab: Lab, manager: User, label: Label, gland: Label
 ) -> None:
     labels_order(lab=lab, user=manager, order=order_of(lab, Gland=label))
-    found = tree(lab)
-    assert found[0] == ("Artifact", 0)
-    assert found[-2:] == [("Tumor", 0), ("Gland", 1)]
+    rows = tree(lab)
+    assert rows[0] == ("Artifact", 0)
+    assert rows[-2:] == [("Tumor", 0), ("Gland", 1)]
 
 
 def test_an_incomplete_or_circular_order_is_refused(
@@ -95,10 +97,10 @@ def test_renaming_does_not_rewrite_history(
     label_update(label=label, user=manager, changes={"name": "Carcinoma"})
     label_set_publish(lab=lab, user=manager, note="As the guideline says")
     roi_update(roi=roi, user=annotator, expected_version=1, changes={"name": "x"})
-    found = RoiRevision.objects.filter(roi=roi).values_list("label_name", "label_version")
-    assert list(found.order_by("version")) == [("Tumor", 1), ("Carcinoma", 2)]
+    rows = RoiRevision.objects.filter(roi=roi).values_list("label_name", "label_version")
+    assert list(rows.order_by("version")) == [("Tumor", 1), ("Carcinoma", 2)]
     first, second = label_versions(manager).order_by("number")
-    assert [one.labels[0]["name"] for one in (first, second)] == ["Tumor", "Carcinoma"]
+    assert [item.labels[0]["name"] for item in (first, second)] == ["Tumor", "Carcinoma"]
 
 
 def test_bulk_steps_keep_the_name_too(canvas: Canvas, annotator: User, label: Label) -> None:
@@ -145,8 +147,8 @@ def three(canvas: Canvas, annotator: User, label: Label) -> list[Roi]:
 def test_a_merge_is_shown_first_and_then_done_as_one_step(
     three: list[Roi], manager: User, label: Label, gland: Label
 ) -> None:
-    found = label_merge_preview(source=label, target=gland, user=manager)
-    assert (found.rois, found.canvases, found.cases, found.locked) == (2, 1, 1, 1)
+    preview = label_merge_preview(source=label, target=gland, user=manager)
+    assert (preview.rois, preview.canvases, preview.cases, preview.locked) == (2, 1, 1, 1)
     assert Roi.all_objects.filter(label=label).count() == 3
     merge = label_merge(source=label, target=gland, user=manager)
     assert not Roi.all_objects.filter(label=label).exists()
@@ -164,8 +166,8 @@ def test_a_merge_locks_regions_in_the_order_of_their_ids(
     for at in range(8):
         roi_create(canvas=canvas, user=annotator, geometry=box(at, 1, at + 9, 9), label=label)
     label_merge(source=label, target=gland, user=manager)
-    found = Event.objects.filter(name="roi.saved", payload__action="update").order_by("pk")
-    changed = [event.payload["roi_id"] for event in found]
+    rows = Event.objects.filter(name="roi.saved", payload__action="update").order_by("pk")
+    changed = [event.payload["roi_id"] for event in rows]
     assert len(changed) == 8 and changed == sorted(changed)
 
 
@@ -177,7 +179,7 @@ def test_undoing_a_merge_leaves_later_changes(
     roi_update(roi=roi, user=annotator, expected_version=roi.version, changes={"name": "mine"})
     undone = label_merge_undo(merge=merge, user=manager)
     assert (undone.reverted, undone.skipped) == (2, 1)
-    labels = [Roi.all_objects.get(pk=one.pk).label for one in three]
+    labels = [Roi.all_objects.get(pk=row.pk).label for row in three]
     assert labels == [gland, label, label]
     label.refresh_from_db()
     assert label.retired_at is None
@@ -189,7 +191,7 @@ def test_undoing_a_merge_restores_free_keys_and_unmoved_children(
     lab: Lab, manager: User, label: Label, gland: Label
 ) -> None:
     key = label.key
-    one, two = (
+    first, two = (
         label_create(lab=lab, user=manager, name=name, parent=label) for name in ("Rim", "Core")
     )
     merge = label_merge(source=label, target=gland, user=manager)
@@ -197,8 +199,8 @@ def test_undoing_a_merge_restores_free_keys_and_unmoved_children(
     label_merge_undo(merge=merge, user=manager)
     label.refresh_from_db()
     assert (key, label.key) == ("1", "1")
-    parents = dict(Label.objects.filter(pk__in=[one.pk, two.pk]).values_list("pk", "parent"))
-    assert parents == {one.pk: label.pk, two.pk: None}
+    parents = dict(Label.objects.filter(pk__in=[first.pk, two.pk]).values_list("pk", "parent"))
+    assert parents == {first.pk: label.pk, two.pk: None}
 
     again = label_merge(source=label, target=gland, user=manager)
     label_update(label=gland, user=manager, changes={"key": "1"})

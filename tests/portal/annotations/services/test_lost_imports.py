@@ -136,8 +136,8 @@ def test_an_import_of_a_deleted_author_is_undone_without_an_author(
     row.refresh_from_db()
     assert (row.stage, row.undone) == ("imported", {"removed": 2, "reverted": 0, "skipped": 0})
     assert not Roi.objects.live().exists()
-    found = RoiRevision.objects.filter(action="delete").exclude(version=2, roi=old)
-    assert set(found.values_list("author", flat=True)) == {None}
+    revisions = RoiRevision.objects.filter(action="delete").exclude(version=2, roi=old)
+    assert set(revisions.values_list("author", flat=True)) == {None}
 
 
 def test_the_chore_takes_a_large_import_back_in_several_passes(

@@ -25,7 +25,7 @@ NAN = float("nan")
 
 
 def outcomes(report: Any) -> dict[str, tuple[str, str]]:
-    return {one.name: (one.fate, one.label_name) for one in report.classes}
+    return {entry.name: (entry.fate, entry.label_name) for entry in report.classes}
 
 
 def test_a_preview_reports_the_result_of_the_import(canvas: Canvas, manager: User) -> None:
@@ -190,8 +190,8 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
     table = api.post(f"{query}&dry_run=1&report=csv", document, format="json")
     lines = b"".join(table.streaming_content).decode().splitlines()
     assert lines[0] == "feature,status,notes,reason,shape"
-    found = [line.split(",")[:2] for line in lines[1:]]
-    assert found == [["1", "created"], ["2", "created"], ["3", "refused"]]
+    cells = [line.split(",")[:2] for line in lines[1:]]
+    assert cells == [["1", "created"], ["2", "created"], ["3", "refused"]]
     assert not Roi.objects.exists()
     done = api.post(query, document, format="json").json()
     assert (done["created"], done["repaired"], done["classes"][0]["fate"]) == (2, 1, "mapped")

@@ -32,7 +32,7 @@ def brought(canvas: Canvas, user: User, text: str) -> list[dict[str, Any]]:
     report = roi_import(canvas=canvas, user=user, document=source)
     assert set(statuses(report)) == {"created"}, report.items
     assert not [item.notes for item in report.items if item.notes]
-    return [as_qupath_has_it(one) for one in exported(canvas)["features"]]
+    return [as_qupath_has_it(feature) for feature in exported(canvas)["features"]]
 
 
 def as_qupath_has_it(feature: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_a_second_export_and_import_changes_nothing(
 
 
 def test_a_0_2_document_is_exported_like_0_5(canvas: Canvas, manager: User) -> None:
-    annotation, detection = (one["properties"] for one in brought(canvas, manager, written.V02))
+    annotation, detection = (roi["properties"] for roi in brought(canvas, manager, written.V02))
     assert annotation == {
         "objectType": "annotation",
         "name": "first",
@@ -100,7 +100,7 @@ def test_a_0_2_document_is_exported_like_0_5(canvas: Canvas, manager: User) -> N
 
 
 def test_a_0_3_document_is_exported_like_0_5(canvas: Canvas, manager: User) -> None:
-    annotation, cell, core = (one["properties"] for one in brought(canvas, manager, written.V03))
+    annotation, cell, core = (roi["properties"] for roi in brought(canvas, manager, written.V03))
     assert annotation == {
         "objectType": "annotation",
         "name": "Region 1",

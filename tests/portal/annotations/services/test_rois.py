@@ -143,8 +143,8 @@ def test_a_roi_on_a_video_names_its_frame(video_canvas: Canvas, annotator: User)
             canvas=video_canvas, user=annotator, geometry=box(1, 1, 9, 9), **frame
         ).roi
 
-    found = create(frame_index=3, frame_pts=200)
-    assert (found.frame_index, found.frame_pts) == (3, 200)
+    frame_roi = create(frame_index=3, frame_pts=200)
+    assert (frame_roi.frame_index, frame_roi.frame_pts) == (3, 200)
     assert create(frame_pts=80).frame_index == 2
     assert create(frame_index=1).frame_pts == 40
     for frame, words in (

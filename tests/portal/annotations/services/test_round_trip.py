@@ -62,5 +62,5 @@ def test_export_and_import_are_a_round_trip(
 
 def test_names_of_rois_drawn_here_survive(canvas: Canvas, annotator: User, label: Label) -> None:
     roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), name='"ß" <x>', label=label)
-    found = exported(canvas)["features"][0]["properties"]
-    assert (found["name"], found["classification"]["name"]) == ('"ß" <x>', "Tumor")
+    properties = exported(canvas)["features"][0]["properties"]
+    assert (properties["name"], properties["classification"]["name"]) == ('"ß" <x>', "Tumor")

@@ -100,20 +100,20 @@ def test_rest_accepts_a_document_once_and_reports_its_state(
     assert (sent.status_code, sent["Location"]) == (202, f"/api/v1/jobs/{made['job']['id']}/")
     assert (made["stage"], made["name"], made["report"]) == ("previewing", "cells.geojson", None)
     job_run(uuid.UUID(made["job"]["id"]))
-    one = f"/api/v1/roi-imports/{made['id']}/"
-    seen = api.get(one).json()
+    item = f"/api/v1/roi-imports/{made['id']}/"
+    seen = api.get(item).json()
     assert (seen["stage"], seen["report"]["created"], seen["job"]["state"]) == (
         "previewed",
         3,
         "succeeded",
     )
-    started = api.post(f"{one}start/", {}, format="json")
+    started = api.post(f"{item}start/", {}, format="json")
     assert started.status_code == 202
-    assert api.post(f"{one}start/", {}, format="json").status_code == 409
+    assert api.post(f"{item}start/", {}, format="json").status_code == 409
     job_run(uuid.UUID(started.json()["job"]["id"]))
-    table = b"".join(api.get(f"{one}report.csv").streaming_content).decode()
+    table = b"".join(api.get(f"{item}report.csv").streaming_content).decode()
     assert len(table.splitlines()) == 5
-    for method, path in (("get", one), ("post", f"{one}start/"), ("get", f"{one}report.csv")):
+    for method, path in (("get", item), ("post", f"{item}start/"), ("get", f"{item}report.csv")):
         assert getattr(api_as(stranger), method)(path).status_code == 404
 
 
@@ -168,7 +168,7 @@ def test_large_outlines_are_written_in_smaller_parts(
         ),
         reading.ImportTally(8, None, format="geojson"),
     )
-    source = reading.source_of(collection(*(feature(one) for one in geometries)))
+    source = reading.source_of(collection(*(feature(geometry) for geometry in geometries)))
     for plans in reading.plans_read(run, source):
         parts.append([plan.index for plan in plans])
     assert parts == [[0, 1], [2, 3], [4, 5], [7]]  # five vertices a box, ten of two
@@ -182,10 +182,10 @@ def test_the_features_of_a_large_document_are_counted_aloud(
     messages: list[tuple[int, int, str]] = []
     monkeypatch.setattr(
         "portal.jobs.worker.context.LeasedJobContext.progress",
-        lambda self, *found: messages.append(found),
+        lambda self, *result: messages.append(result),
     )
     run(stage(canvas, annotator, document(5), is_preview=True))
-    assert [found for found in messages if found[2] == "counting"] == [
+    assert [result for result in messages if result[2] == "counting"] == [
         (2, 0, "counting"),
         (4, 0, "counting"),
         (6, 0, "counting"),

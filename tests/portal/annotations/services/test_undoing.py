@@ -219,13 +219,13 @@ def test_over_rest_a_large_one_is_followed_by_its_job(
     canvas: Canvas, annotator: User, stranger: User, api_as: Any
 ) -> None:
     row, api = brought(canvas, annotator), api_as(annotator)
-    one = f"/api/v1/roi-imports/{row.pk}/"
-    assert api_as(stranger).post(f"{one}undo/").status_code == 404
-    sent = api.post(f"{one}undo/")
+    url = f"/api/v1/roi-imports/{row.pk}/"
+    assert api_as(stranger).post(f"{url}undo/").status_code == 404
+    sent = api.post(f"{url}undo/")
     assert (sent.status_code, sent.json()["stage"], sent.json()["undone"]) == (202, "undoing", None)
     assert sent["Location"] == f"/api/v1/jobs/{sent.json()['job']['id']}/"
     job_run(uuid.UUID(sent.json()["job"]["id"]))
-    seen = api.get(one).json()
+    seen = api.get(url).json()
     assert (seen["stage"], seen["undone"]["removed"], seen["job"]["state"]) == (
         "imported",
         10,

@@ -82,13 +82,13 @@ def test_a_stale_change_is_refused(video_canvas: Canvas, annotator: User) -> Non
 
 
 def test_a_save_that_is_sent_again_creates_nothing(video_canvas: Canvas, annotator: User) -> None:
-    one: Any = {"canvas": video_canvas, "user": annotator, "first_index": 0, "last_index": 2}
+    item: Any = {"canvas": video_canvas, "user": annotator, "first_index": 0, "last_index": 2}
     pk = uuid.uuid4()
-    assert video_event_create(name="Tool", event_id=pk, **one).created
-    assert not video_event_create(name="Tool", event_id=pk, **one).created
+    assert video_event_create(name="Tool", event_id=pk, **item).created
+    assert not video_event_create(name="Tool", event_id=pk, **item).created
     assert VideoEvent.objects.count() == VideoEventRevision.objects.count() == 1
     with pytest.raises(ConflictError):
-        video_event_create(name="Snare", event_id=pk, **one)
+        video_event_create(name="Snare", event_id=pk, **item)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_events_are_found_by_name_and_by_frame(video_canvas: Canvas, annotator: 
     create(video_canvas, annotator, name="Tool in view", first_index=2, last_index=3)
 
     def names(**query: Any) -> list[str]:
-        return [one.name for one in video_events(annotator, video_canvas, **query)]
+        return [event.name for event in video_events(annotator, video_canvas, **query)]
 
     assert names(name="tool IN view") == ["Tool in view"]
     assert names(frame_index=2) == ["Caecum", "Tool in view"]

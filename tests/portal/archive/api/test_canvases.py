@@ -145,12 +145,14 @@ def test_the_pixel_size_is_set_where_the_file_names_none(
     back = api.patch(address, {"mpp_x": None})
     assert (back.status_code, back.json()) == (200, before)
     noted = AuditEntry.objects.filter(action="canvas.scaled").order_by("pk")
-    assert [one.details for one in noted] == [
+    assert [entry.details for entry in noted] == [
         {"mpp_x": 0.25, "mpp_y": 0.25},
         {"mpp_x": 0.5, "mpp_y": 0.4, "before": 0.25},
         {"before": 0.5},
     ]
-    assert {(one.actor_id, one.object_id) for one in noted} == {(annotator.pk, still.canvas_id)}
+    assert {(entry.actor_id, entry.object_id) for entry in noted} == {
+        (annotator.pk, still.canvas_id)
+    }
 
 
 @pytest.mark.parametrize("mpp", [0, -1, 0.001, 1001, "wide"])

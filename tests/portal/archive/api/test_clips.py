@@ -58,9 +58,9 @@ def test_a_clip_has_exactly_the_frames_of_its_span(
     path.write_bytes(b"".join(answer.streaming_content))
     assert probe_video(path).frames.time_s == pytest.approx(np.arange(12) / 25, abs=1e-9)
     source = [rgb.astype(int) for _, _, rgb in iter_frames(video_file)]
-    found = [rgb.astype(int) for _, _, rgb in iter_frames(path)]
-    assert len(found) == 12
-    for index, rgb in enumerate(found, 7):
+    frames = [rgb.astype(int) for _, _, rgb in iter_frames(path)]
+    assert len(frames) == 12
+    for index, rgb in enumerate(frames, 7):
         nearest = min(range(30), key=lambda at: float(np.abs(source[at] - rgb).mean()))
         assert nearest == index
         assert np.abs(source[index] - rgb).mean() < 3

@@ -137,7 +137,7 @@ def test_a_video_reports_how_its_file_stores_frames(
     received = receive(case, path, "a.mp4")
     job = run_job(received.job)
     assert job.state == "succeeded", job.error_message
-    found = api.get(f"/api/v1/videos/{received.item.pk}/").json()
+    body = api.get(f"/api/v1/videos/{received.item.pk}/").json()
     expected = {
         "stored_width": 180,
         "stored_height": 144,
@@ -145,8 +145,8 @@ def test_a_video_reports_how_its_file_stores_frames(
         "is_mirrored": True,
         "rotation_deg": 270,
     }
-    assert {key: found[key] for key in expected} == expected
-    canvas = api.get(f"/api/v1/canvases/{found['canvas']}/").json()
+    assert {key: body[key] for key in expected} == expected
+    canvas = api.get(f"/api/v1/canvases/{body['canvas']}/").json()
     assert {key: canvas["video"][key] for key in expected} == expected
     assert (canvas["width"], canvas["height"]) == (144, 256)
     rows = api.get(f"/api/v1/videos/{received.item.pk}/frames/").json()["frames"]
@@ -160,8 +160,8 @@ def test_a_video_reports_how_its_file_stores_frames(
 
 def test_a_video_that_is_not_ready_has_no_stored_size(api: APIClient, video: Video) -> None:
     Video.objects.filter(pk=video.pk).update(geometry=None)
-    found = api.get(f"/api/v1/videos/{video.pk}/").json()
-    assert (found["stored_width"], found["sample_aspect_ratio"]) == (None, None)
+    body = api.get(f"/api/v1/videos/{video.pk}/").json()
+    assert (body["stored_width"], body["sample_aspect_ratio"]) == (None, None)
 
 
 def _pieces(response: Any) -> Any:

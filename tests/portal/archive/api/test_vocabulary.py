@@ -42,8 +42,8 @@ def test_a_problem_names_row_and_column(lab: Lab, manager: User) -> None:
 def test_members_list_and_download_terms(lab: Lab, manager: User, viewer: User) -> None:
     vocabulary_import(lab=lab, user=manager, data=EXAMPLE.encode())
     api = _client(viewer)
-    found = api.get(URL, {"field": "organ", "q": "colon"}).json()["results"]
-    assert [(one["term"], one["code"]) for one in found] == [("Sigmoid colon", "C18.7")]
+    body = api.get(URL, {"field": "organ", "q": "colon"}).json()["results"]
+    assert [(finding["term"], finding["code"]) for finding in body] == [("Sigmoid colon", "C18.7")]
     text = api.get(f"{URL}file/").content.decode()
     assert text.startswith("\ufefffield,term,code")
     assert api.post(f"{URL}import/", b"", content_type="text/csv").status_code == 403

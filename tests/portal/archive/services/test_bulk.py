@@ -55,7 +55,7 @@ def test_a_case_that_cannot_be_tagged_does_not_stop_the_others(
     ids = [full.pk, other.pk, free.pk, uuid.uuid4()]
     result = cases_tag(user=annotator, case_ids=ids, add=["new"])
     assert result.changed == [free.pk]
-    assert {(one.accession, one.code) for one in result.problems} == {
+    assert {(problem.accession, problem.code) for problem in result.problems} == {
         ("T-0", "too-many-tags"),
         ("", "not-found"),
     }
@@ -66,7 +66,7 @@ def test_a_case_that_cannot_be_tagged_does_not_stop_the_others(
 def test_a_viewer_tags_nothing(three: list[Case], lab: Lab, annotator: User) -> None:
     Membership.objects.filter(user=annotator).update(role=Role.VIEWER)
     result = cases_tag(user=annotator, case_ids=[three[0].pk], add=["new"])
-    assert [one.code for one in result.problems] == ["forbidden"]
+    assert [problem.code for problem in result.problems] == ["forbidden"]
 
 
 def test_tagging_costs_the_same_for_three_and_thirty(
@@ -128,10 +128,10 @@ def test_organ_and_diagnosis_of_cases_that_one_may_not_change_stay(
     theirs = Case.objects.create(lab=Lab.objects.create(name="East", slug="east"), accession="E-1")
     result = cases_update(user=annotator, case_ids=[theirs.pk, three[0].pk], organ="Colon")
     assert result.changed == [three[0].pk]
-    assert [(one.accession, one.code) for one in result.problems] == [("", "not-found")]
+    assert [(problem.accession, problem.code) for problem in result.problems] == [("", "not-found")]
     Membership.objects.filter(user=annotator).update(role=Role.VIEWER)
     result = cases_update(user=annotator, case_ids=[three[1].pk], organ="Colon")
-    assert [one.code for one in result.problems] == ["forbidden"]
+    assert [problem.code for problem in result.problems] == ["forbidden"]
     assert set(Case.objects.exclude(pk=three[0].pk).values_list("organ", flat=True)) == {""}
 
 
@@ -172,7 +172,9 @@ def test_cases_are_offered_once_each(three: list[Case], manager: User) -> None:
     ids = [case.pk for case in three]
     result = shares_offer(user=manager, case_ids=ids, with_lab="East", until=until)
     assert set(result.changed) == {three[1].pk, three[2].pk}
-    assert [(one.accession, one.code) for one in result.problems] == [("T-0", "already-shared")]
+    assert [(problem.accession, problem.code) for problem in result.problems] == [
+        ("T-0", "already-shared")
+    ]
     over.refresh_from_db()
     assert over.ended_at is not None
     assert CaseShare.all_objects.filter(with_lab=east, ended_at=None).count() == 3

@@ -112,11 +112,11 @@ def test_another_range_is_seen_everywhere_at_once_and_taken_back(
     assert back.json() == before.json()
     assert first_tile(api, deep) == (tile, tag)
     noted = AuditEntry.objects.filter(action="canvas.display_range_set").order_by("pk")
-    assert [one.details for one in noted] == [
+    assert [entry.details for entry in noted] == [
         {**wanted, "before": FILE_RANGE},
         {**FILE_RANGE, "before": wanted},
     ]
-    assert {one.actor_id for one in noted} == {annotator.pk}
+    assert {entry.actor_id for entry in noted} == {annotator.pk}
 
 
 def test_tiles_of_a_new_range_are_served_to_those_who_saw_the_old_ones(

@@ -341,8 +341,8 @@ def test_evidence_of_a_killed_inspection_is_deleted_when_the_file_passes(
 ) -> None:
     """The worker died after it kept the evidence; then the rules were changed."""
     received = receive(case, still_with_a_name(), "named.png")
-    found = PixelInspection((PixelFinding("date", 0, 0, 0.1, 0.1),), "evidence.jpg")
-    evidence_keep(item=received.item, inspected=found, picture=b"jpeg")
+    inspection = PixelInspection((PixelFinding("date", 0, 0, 0.1, 0.1),), "evidence.jpg")
+    evidence_keep(item=received.item, inspected=inspection, picture=b"jpeg")
     rules(case.lab, manager, identifying_text="warn")
     run_job(received.job)
     assert Slide.objects.get().state == "ready"
@@ -360,7 +360,7 @@ def test_evidence_of_a_quarantined_file_survives_an_identical_upload(
     )
     item = item_create(upload=second, user=manager).item
     evidence_drop(item=item)
-    assert [one.upload for one in Evidence.objects.all()] == [seen]
+    assert [evidence.upload for evidence in Evidence.objects.all()] == [seen]
 
 
 def test_without_rules_the_setting_applies(
@@ -396,12 +396,12 @@ def test_messages_contain_place_and_time() -> None:
     def one(kind: Any, x: float, y: float, at_s: float | None = None) -> PixelFinding:
         return PixelFinding(kind, x, y, 0.1, 0.1, text="Jane Doe", at_s=at_s)
 
-    found = [one("other", 0, 0), one("name", 0.45, 0.45), one("name", 0.9, 0.9), one("name", 0, 0)]
-    name, other = findings_as_sentences(found)
+    result = [one("other", 0, 0), one("name", 0.45, 0.45), one("name", 0.9, 0.9), one("name", 0, 0)]
+    name, other = findings_as_sentences(result)
     assert name.endswith("in the picture at the middle, lower right and upper left")
     assert other.endswith("in the picture at the upper left")
-    found = [one("face", 0, 0, 61.9), *(one("outside_body", 0, 0, at) for at in range(7))]
-    face, outside = findings_as_sentences(found)
+    result = [one("face", 0, 0, 61.9), *(one("outside_body", 0, 0, at) for at in range(7))]
+    face, outside = findings_as_sentences(result)
     assert face.endswith("at 1:01")
     assert outside.endswith("at 0:00, 0:01, 0:02, 0:03 and 3 more")
     assert "Jane" not in f"{name}{other}", "a sentence is kept longer than the evidence"

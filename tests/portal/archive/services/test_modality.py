@@ -102,11 +102,11 @@ def test_a_modality_is_set_recorded_and_set_back(
         assert after.status_code == 200, after.content
         assert (after.json()["modality"], after.json()["is_modality_by_hand"]) == (wanted, True)
     noted = AuditEntry.objects.filter(action="canvas.modality_set").order_by("pk")
-    assert [one.details for one in noted] == [
+    assert [entry.details for entry in noted] == [
         {"modality": "histology", "before": "endoscopy"},
         {"modality": "endoscopy", "before": "histology"},
     ]
-    assert {one.actor_id for one in noted} == {annotator.pk}
+    assert {entry.actor_id for entry in noted} == {annotator.pk}
     assert Event.objects.filter(name="canvas.modality_set").count() == 2
 
 
@@ -192,8 +192,8 @@ def test_lists_are_filtered_by_modality(
     for word, count in (("endoscopy", 1), ("histology", 0)):
         for name in ("cases", "slides"):
             with django_assert_max_num_queries(8):
-                found = api.get(f"/api/v1/{name}/?modality={word}").json()["results"]
-            assert len(found) == count, (name, word)
+                body = api.get(f"/api/v1/{name}/?modality={word}").json()["results"]
+            assert len(body) == count, (name, word)
     assert api.get("/api/v1/cases/?modality=x").status_code == 400
 
 

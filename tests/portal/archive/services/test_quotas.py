@@ -64,10 +64,10 @@ class FillsQuota(io.BytesIO):
         self.act: list[Callable[[], object]] = [act]
 
     def read(self, size: int | None = -1) -> bytes:
-        found = super().read(size)
+        content = super().read(size)
         if self.act:
             self.act.pop()()
-        return found
+        return content
 
 
 def test_an_upload_is_refused_when_the_quota_fills_during_it(
@@ -129,7 +129,7 @@ def test_of_two_that_begin_at_once_only_one_takes_the_last_room(
     case: Case, manager: User, lab: Lab, monkeypatch: pytest.MonkeyPatch, is_crate: bool
 ) -> None:
     quota_set(lab=lab, limit_bytes=100)
-    both, found = threading.Barrier(2), list[str]()
+    both, result = threading.Barrier(2), list[str]()
 
     def slow(size_bytes: int) -> None:
         with suppress(threading.BrokenBarrierError):  # the other is kept waiting, as it should be
@@ -144,13 +144,13 @@ def test_of_two_that_begin_at_once_only_one_takes_the_last_room(
                 crate_begin(lab=lab, filename="a", size_bytes=60, user=manager)
             else:
                 upload_begin(case=case, filename="a", size_bytes=60, user=manager)
-            found.append("begun")
+            result.append("begun")
         except StorageFullError as error:
-            found.append(error.code)
+            result.append(error.code)
         connections.close_all()
 
     at_once(begin)
-    assert sorted(found) == ["begun", "lab-quota"]
+    assert sorted(result) == ["begun", "lab-quota"]
 
 
 def test_another_labs_files_do_not_count(

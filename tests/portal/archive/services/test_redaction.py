@@ -162,7 +162,7 @@ def test_a_lab_may_keep_the_original_for_its_managers(
     assert (original.asset.sha256, original.filename) == (arrived, "named.png")
     assert arrived in hashes(storage)
     assert not originals_list(user=annotator).exists()
-    assert {one.state for one in upload_list(user=annotator)} == {"stored"}
+    assert {upload.state for upload in upload_list(user=annotator)} == {"stored"}
     with pytest.raises(ForbiddenError):
         original_get(user=annotator, upload_id=original.pk)
     with pytest.raises(NotFoundError):
@@ -218,13 +218,13 @@ def test_a_slide_is_redacted_in_every_level_and_has_no_label(
     assert slide.objective_power == 20
     assert {"1 place in the picture", "User", "label image"} <= set(slide.asset.removed)
     assert slide.canvas.mpp_x == pytest.approx(0.5, rel=1e-3)
-    for path in (one for one in storage.rglob("*") if one.is_file()):
+    for path in (item for item in storage.rglob("*") if item.is_file()):
         assert SECRET.encode() not in path.read_bytes(), path
     assert hashlib.sha256(source.read_bytes()).hexdigest() not in hashes(storage)
     with open_slide(stored(slide)) as shown:
         assert len(shown.stored) >= 3
-        for number, one in enumerate(shown.stored):
-            pixels = shown.read_level(number, (0, 0), (one.width_px, one.height_px))
+        for number, item in enumerate(shown.stored):
+            pixels = shown.read_level(number, (0, 0), (item.width_px, item.height_px))
             assert "12" not in words(pixels), number
 
 

@@ -88,9 +88,9 @@ def test_a_template_redacts_the_other_files_of_its_scope(
     assert _held_count(manager) == 2
     received = redaction_template_apply(template=template, user=manager)
     assert len(received) == 2
-    for one in received:
-        assert one.job is not None
-        assert run_job(one.job).state == "succeeded"
+    for message in received:
+        assert message.job is not None
+        assert run_job(message.job).state == "succeeded"
     for slide in Slide.objects.all():
         path = storage_files.asset_path(slide.lab_id, slide.asset.sha256)
         assert decode_still(path)[16:60, 32:380].max() == 0
@@ -103,7 +103,7 @@ def test_a_template_redacts_the_other_files_of_its_scope(
     }
     assert AuditEntry.objects.get(action="redaction_template.saved").details["boxes"] == 1
     noted = AuditEntry.objects.filter(action="quarantine.redacted")
-    assert [one.details["template"] for one in noted] == [str(template.pk)] * 2
+    assert [entry.details["template"] for entry in noted] == [str(template.pk)] * 2
 
 
 def test_files_with_boxes_of_their_own_are_left(held: Upload, manager: User) -> None:

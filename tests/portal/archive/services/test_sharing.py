@@ -50,8 +50,8 @@ def test_a_case_is_read_from_its_acceptance_to_its_end(
     assert not shares_received(reader, lab=other_lab)
     assert list(shares_received(stranger, lab=other_lab)) == [share]
     share_accept(share=share, user=stranger)
-    found = case_get(user=reader, case_id=case.pk)
-    assert share_seen(reader, found) == share and share_seen(manager, found) is None
+    visible = case_get(user=reader, case_id=case.pk)
+    assert share_seen(reader, visible) == share and share_seen(manager, visible) is None
     share_end(share=share, user=manager)
     with pytest.raises(NotFoundError):
         case_get(user=reader, case_id=case.pk)

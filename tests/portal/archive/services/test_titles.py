@@ -30,14 +30,14 @@ NAME = "Erika Mustermann 1956"
 
 def rows_with(word: str) -> list[str]:
     """Rows of every table that contain the word, by model."""
-    found = []
+    titles = []
     for model in apps.get_models():
         kinds = (models.CharField, models.TextField, models.JSONField)
         names = [f.attname for f in model._meta.concrete_fields if isinstance(f, kinds)]
         for row in model._base_manager.values_list(*names) if names else ():
             if word.lower() in str(row).lower():
-                found.append(model.__name__)
-    return found
+                titles.append(model.__name__)
+    return titles
 
 
 @pytest.fixture

@@ -137,11 +137,13 @@ def test_two_requests_do_not_write_to_one_transfer(case: Case, annotator: User) 
 def test_a_damaged_piece_is_discarded(case: Case, annotator: User) -> None:
     upload = _begin(case, annotator)
     digest = hashlib.sha1(b"right", usedforsecurity=False).digest()
-    found = Checksum("sha1", digest)
+    checksum = Checksum("sha1", digest)
     with pytest.raises(ChecksumError):
-        upload_append(upload=upload, offset=0, chunks=[b"wrong"], checksum=found, user=annotator)
+        upload_append(upload=upload, offset=0, chunks=[b"wrong"], checksum=checksum, user=annotator)
     assert (upload.received_bytes, incoming_path(str(upload.pk)).stat().st_size) == (0, 0)
-    upload_append(upload=upload, offset=0, chunks=[b"ri", b"ght"], checksum=found, user=annotator)
+    upload_append(
+        upload=upload, offset=0, chunks=[b"ri", b"ght"], checksum=checksum, user=annotator
+    )
     assert upload.received_bytes == 5
 
 

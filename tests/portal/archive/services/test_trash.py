@@ -45,10 +45,10 @@ def made(
 ) -> world.World:
     """One of everything; nothing is at work."""
     world.in_process(monkeypatch)
-    found = world.build(lab, manager, tmp_path)
+    result = world.build(lab, manager, tmp_path)
     for job in Job.objects.filter(kind="mosaic_build"):
         job_cancel(job=job, user=manager)
-    return found
+    return result
 
 
 def test_an_annotated_slide_is_hidden_everywhere_at_once(
@@ -253,9 +253,9 @@ def test_searches_find_a_restored_slide_without_a_new_index_file(
     job = run_job(index_build_submit(scope=Scope(encoder, lab.pk)))
     assert job.state == "succeeded", job.traceback
     query = SimilarQuery(roi=requested, encoder=encoder, k=5)
-    found = similar_search(manager, query)
-    assert [hit.roi.pk for hit in found.hits] == [made.roi.pk]
-    assert found.index.in_file == 2
+    result = similar_search(manager, query)
+    assert [hit.roi.pk for hit in result.hits] == [made.roi.pk]
+    assert result.index.in_file == 2
     entry = item_delete(item=made.slide, user=manager)
     hidden = similar_search(manager, query)
     assert (hidden.hits, hidden.index.masked) == ((), 1)

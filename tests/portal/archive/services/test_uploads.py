@@ -91,12 +91,12 @@ def test_a_concurrently_deleted_file_is_stored_again(
 ) -> None:
     data = picture(64, 48, 3)
     deleted = Asset(pk=uuid.uuid4(), lab_id=case.lab_id, sha256=hashlib.sha256(data).hexdigest())
-    found = [deleted]  # known when it was looked up, deleted before the lock was taken
+    assets = [deleted]  # known when it was looked up, deleted before the lock was taken
     monkeypatch.setattr(
         "portal.archive.services.uploads.asset_received",
-        lambda lab_id, sha256: found.pop() if found else None,
+        lambda lab_id, sha256: assets.pop() if assets else None,
     )
     received = item_receive(case=case, file=io.BytesIO(data), filename="a.png", user=annotator)
     assert received.is_new
     assert Asset.objects.get().sha256 == deleted.sha256
-    assert found == []
+    assert assets == []

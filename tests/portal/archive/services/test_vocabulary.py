@@ -76,7 +76,7 @@ def test_a_preview_writes_nothing(lab: Lab, manager: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("", "row 1"),
         ("organ,Caecum,C18.0\n", "row 1"),
@@ -92,9 +92,9 @@ def test_a_preview_writes_nothing(lab: Lab, manager: User) -> None:
     ],
 )
 def test_a_problem_is_named_and_nothing_imported(
-    lab: Lab, manager: User, text: str, told: str
+    lab: Lab, manager: User, text: str, problem: str
 ) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+    with pytest.raises(InvalidInputError, match=problem):
         _load(lab, manager, text)
     assert _terms(lab) == []
 
@@ -145,7 +145,7 @@ def test_cases_are_found_by_code(lab: Lab, manager: User) -> None:
     case_create(lab=lab, user=manager, accession="B", organ="Rectum")
     _load(lab, manager, FILE)
     for params in ({"organ": "c18.0"}, {"q": "C18.0"}, {"organ": "Caecum"}):
-        assert [one.pk for one in cases_filtered(manager, params)] == [case.pk], params
+        assert [item.pk for item in cases_filtered(manager, params)] == [case.pk], params
     assert not cases_filtered(manager, {"diagnosis": "C18.0"})
 
 
@@ -157,8 +157,8 @@ def test_suggestions_are_words_of_cases_and_terms_of_ones_own_labs(
     other = Lab.objects.create(name="Another lab", slug="another-lab")
     VocabularyTerm.objects.create(lab=other, field="organ", term="Liver", code="C22.0")
     VocabularyTerm.objects.create(lab=other, field="organ", term="Spleen", code="C42.2")
-    found = case_facets(user=annotator, with_vocabulary=True)
-    assert found.organs == [CaseWord("Caecum", "C18.0"), CaseWord("Spleen")]
+    facets = case_facets(user=annotator, with_vocabulary=True)
+    assert facets.organs == [CaseWord("Caecum", "C18.0"), CaseWord("Spleen")]
     assert case_facets(user=annotator).organs == [CaseWord("Spleen")]
 
 

@@ -49,7 +49,7 @@ def put(folder: Path, name: str, content: bytes) -> Path:
 
 
 def looked(watch: FolderWatch, *times: float) -> list[tuple[str, WatchOutcome]]:
-    return [(str(one.path), one.outcome) for now in times for one in watch.look(now)]
+    return [(str(taken.path), taken.outcome) for now in times for taken in watch.look(now)]
 
 
 def test_a_file_is_received_once_it_stays_as_it_is(
@@ -80,8 +80,8 @@ def test_stills_of_a_case_are_received_in_the_order_of_their_numbers(
 def test_identical_bytes_are_recognised(watch: FolderWatch, folder: Path) -> None:
     for now in (0, 20):
         put(folder, "S-1/a.png", picture())
-        found = looked(watch, now, now + 10)
-    assert found == [("S-1/a.png", WatchOutcome.KNOWN)]
+        outcomes = looked(watch, now, now + 10)
+    assert outcomes == [("S-1/a.png", WatchOutcome.KNOWN)]
     assert Slide.objects.count() == 1
     assert {p.name for p in (folder / ".received/S-1").iterdir()} == {"a.png", "a-2.png"}
 
@@ -135,7 +135,7 @@ def test_a_file_removed_during_the_scan_stops_nothing(watch: FolderWatch, folder
     taking = watch.look(10)
     assert next(taking).outcome is WatchOutcome.RECEIVED
     (folder / "S-1/b.png").unlink()
-    assert [one.outcome for one in taking] == [WatchOutcome.LATER]
+    assert [upload.outcome for upload in taking] == [WatchOutcome.LATER]
     assert looked(watch, 20) == []
 
 
@@ -185,13 +185,13 @@ def test_the_command_imports_present_files_and_names_errors(
     call_command(*requested, stdout=out, stderr=err)
     assert out.getvalue() == "S-1/a.png: received\n"
     assert "S-1/b.svs: refused: " in err.getvalue() and "stray.png is not in" in err.getvalue()
-    for wrong, found in (
+    for wrong, result in (
         ({1: str(folder / "none")}, "no such folder"),
         ({4: "nobody"}, f"Labs: .*{lab.slug}"),
         ({6: "x@y.example"}, "No member or service account"),
     ):
         words = [wrong.get(number, word) for number, word in enumerate(requested)]
-        with pytest.raises(CommandError, match=found):
+        with pytest.raises(CommandError, match=result):
             call_command(*words)
 
 
@@ -246,8 +246,8 @@ def test_a_dicom_series_in_a_folder_is_one_item(watch: FolderWatch, folder: Path
         (folder / f"S-1/series {number}").mkdir(parents=True)
         for level in range(number):
             write_dicom(folder / f"S-1/series {number}/{level}.dcm")
-    found = looked(watch, 0, 10)
-    assert [path for path, _ in found] == ["S-1/series 1", "S-1/series 2"]
+    outcomes = looked(watch, 0, 10)
+    assert [path for path, _ in outcomes] == ["S-1/series 1", "S-1/series 2"]
     assert set(Slide.objects.values_list("name", flat=True)) == {
         "series 1.zip",
         "series 2.zip",

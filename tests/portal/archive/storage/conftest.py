@@ -137,8 +137,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """Each kind."""
     if request.param == "folder":
         return FolderStore(tmp_path / "originals")
-    found: Store = request.getfixturevalue("s3")
-    return found
+    s3: Store = request.getfixturevalue("s3")
+    return s3
 
 
 @pytest.fixture

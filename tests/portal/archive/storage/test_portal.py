@@ -123,8 +123,8 @@ def test_the_sweep_of_a_bucket_respects_its_owner(
         identity_adopt()
     before = storage_sweep(dry_run=True)
     assert (before.orphans, before.refused) == (0, "")
-    found = [one.name for one in the_store().files(ASSETS)]
-    assert found == [asset_name(still.lab_id, still.asset.sha256)]
+    names = [file.name for file in the_store().files(ASSETS)]
+    assert names == [asset_name(still.lab_id, still.asset.sha256)]
     the_store().write(IDENTITY, b'{"database": "another"}')
     assert "database another" in storage_sweep(dry_run=True).refused
 
@@ -187,13 +187,13 @@ def _received(path: Path) -> Path:
 def test_the_doctor_and_the_command_try_the_bucket(
     in_bucket: None, bucket: S3Settings, settings: Any, storage: Path, capsys: Any
 ) -> None:
-    assert [one.level for one in machine.objects()] == ["ok"]
+    assert [key.level for key in machine.objects()] == ["ok"]
     settings.TESSERA_S3 = asdict(bucket) | {"bucket": f"{bucket.bucket}-2"}
-    (found,) = machine.objects()
-    assert found.level == "error" and "NoSuchBucket" in found.message
+    (result,) = machine.objects()
+    assert result.level == "error" and "NoSuchBucket" in result.message
     call_command("archive_bucket")
     assert f"{bucket.bucket}-2: created" in capsys.readouterr().out
-    assert [one.level for one in machine.objects()] == ["ok"]
+    assert [key.level for key in machine.objects()] == ["ok"]
     settings.TESSERA_S3 = None
     assert machine.objects() == []
     with pytest.raises(CommandError, match="TESSERA_STORE=s3"):

@@ -166,8 +166,8 @@ def test_a_download_is_intact_or_refused(
     proxy.fail(fault, method="GET")
     with pytest.raises(StoreAwayError):
         store.local(name)
-    left = [one for one in (tmp_path / "fetched").rglob("*") if one.is_file()]
-    assert [one.name for one in left if one.name != ".room"] == []
+    left = [item for item in (tmp_path / "fetched").rglob("*") if item.is_file()]
+    assert [row.name for row in left if row.name != ".room"] == []
     proxy.fail("", count=0)
     assert store.local(name).read_bytes() == DATA
 
@@ -256,4 +256,6 @@ def test_an_erasure_under_faults_is_not_called_done_and_continues(
     done = erasure_run(erasure)
     assert done.state == "done" and done.certificate["verified"]["is_gone"]
     assert [*volume.the_store().files("assets"), *volume.the_store().files("orphans")] == []
-    assert [one["size_bytes"] for one in done.certificate["originals"]] == [len(picture())]
+    assert [original["size_bytes"] for original in done.certificate["originals"]] == [
+        len(picture())
+    ]

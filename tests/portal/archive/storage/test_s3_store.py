@@ -87,14 +87,14 @@ def test_bytes_of_another_hash_are_refused(
 
 
 def test_concurrent_readers_share_one_download(s3: S3Store, held: str, door: Door) -> None:
-    begin, found = threading.Barrier(8), []
+    begin, result = threading.Barrier(8), []
 
     def fetch() -> None:
         begin.wait()
-        found.append(s3.local(held).read_bytes())
+        result.append(s3.local(held).read_bytes())
 
     at_once(fetch, 8)
-    assert found == [DATA] * 8
+    assert result == [DATA] * 8
     assert len(door.downloads) == 1
 
 
@@ -181,7 +181,7 @@ def test_who_has_a_dropped_copy_open_reads_on(
     store.send(path, name)
     with store.local(name).open("rb") as open_file:
         store.put(other, another)
-        assert [one.name for one in copies(tmp_path)] == [another.rsplit("/", 1)[-1]]
+        assert [copy.name for copy in copies(tmp_path)] == [another.rsplit("/", 1)[-1]]
         assert open_file.read() == b"a" * 1_000
 
 
@@ -192,9 +192,9 @@ def test_a_file_larger_than_the_cache_is_downloaded(
     (small, name), (large, another) = received(b"a" * 1_000), received(b"b" * 4_000)
     store.put(small, name)
     store.put(large, another)  # sent; not kept here, where it would push out all others
-    assert [one.name for one in copies(tmp_path)] == [name.rsplit("/", 1)[-1]]
+    assert [copy.name for copy in copies(tmp_path)] == [name.rsplit("/", 1)[-1]]
     assert store.local(another).read_bytes() == b"b" * 4_000
-    assert [one.name for one in copies(tmp_path)] == [another.rsplit("/", 1)[-1]]
+    assert [copy.name for copy in copies(tmp_path)] == [another.rsplit("/", 1)[-1]]
 
 
 def test_without_room_on_the_disk_a_file_is_refused_and_the_others_stay_in_the_bucket(
@@ -229,7 +229,7 @@ def test_copies_of_remotely_deleted_objects_are_removed(
     s3.local(held)
     S3Store(bucket, tmp_path / "of another machine").delete(held)
     assert s3.tidy() == 1
-    assert [one.name for one in copies(tmp_path)] == [stored.rsplit("/", 1)[-1]]
+    assert [copy.name for copy in copies(tmp_path)] == [stored.rsplit("/", 1)[-1]]
 
 
 LARGE = 20 * 2**20 + 7  # three parts: what is above 5 GB differs only in their number
@@ -263,8 +263,8 @@ def start_upload(s3: S3Store, name: str) -> Any:
 
 def unfinished(s3: S3Store) -> list[str]:
     client: Any = s3._client
-    found = client.list_multipart_uploads(Bucket=s3._bucket).get("Uploads", ())
-    return sorted(one["Key"] for one in found)
+    pending = client.list_multipart_uploads(Bucket=s3._bucket).get("Uploads", ())
+    return sorted(item["Key"] for item in pending)
 
 
 def test_parts_of_deleted_objects_are_deleted_too(s3: S3Store, held: str) -> None:

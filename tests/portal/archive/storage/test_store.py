@@ -25,10 +25,10 @@ def put(store: Store, received: Received, data: bytes) -> str:
 def test_a_stored_object_has_its_size_and_bytes(store: Store, received: Received) -> None:
     before_s = time.time() - 2  # the server tells whole seconds
     name = put(store, received, b"slide")
-    found = store.stat(name)
-    assert found is not None
-    assert (found.name, found.size_bytes) == (name, 5)
-    assert before_s < found.changed_s < time.time() + 2
+    status = store.stat(name)
+    assert status is not None
+    assert (status.name, status.size_bytes) == (name, 5)
+    assert before_s < status.changed_s < time.time() + 2
     assert store.local(name).read_bytes() == b"slide"
 
 
@@ -43,7 +43,7 @@ def test_an_object_uploaded_in_advance_is_stored(store: Store, received: Receive
 def test_the_same_content_is_put_twice(store: Store, received: Received) -> None:
     name = put(store, received, b"same")
     assert put(store, received, b"same") == name
-    assert [one.name for one in store.files("assets")] == [name]
+    assert [file.name for file in store.files("assets")] == [name]
 
 
 def test_a_file_that_is_not_there(store: Store, received: Received) -> None:
@@ -67,15 +67,15 @@ def test_a_deletion_during_a_listing_is_tolerated(
     stat = Path.stat
 
     def look_and_delete(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
-        found = stat(path, follow_symlinks=follow_symlinks)
+        status = stat(path, follow_symlinks=follow_symlinks)
         if path.name == "gone":
             path.unlink()  # by somebody else, as soon as it was seen
-        return found
+        return status
 
     monkeypatch.setattr(Path, "stat", look_and_delete)
     store = FolderStore(tmp_path)
-    assert "kept" in [one.name for one in store.files("")]
-    assert [one.name for one in store.files("")] == ["kept"]
+    assert "kept" in [file.name for file in store.files("")]
+    assert [file.name for file in store.files("")] == ["kept"]
     (tmp_path / "gone").write_bytes(b"x")
     store.stat("gone")
     assert store.stat("gone") is None
@@ -93,8 +93,8 @@ def test_a_file_moves_to_the_orphan_folder_and_back(store: Store, received: Rece
     orphan = f"orphans/2026-01-02/{name}"
     store.move(name, orphan)
     assert store.stat(name) is None and store.folders("orphans") == ["2026-01-02"]
-    assert [one.name for one in store.files("orphans/2026-01-02")] == [orphan]
-    assert [one.name for one in store.files("assets")] == [response]
+    assert [file.name for file in store.files("orphans/2026-01-02")] == [orphan]
+    assert [file.name for file in store.files("assets")] == [response]
     with pytest.raises(FileNotFoundError):
         store.local(name).open("rb")
     store.move(orphan, name)

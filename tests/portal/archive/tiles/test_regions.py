@@ -32,13 +32,13 @@ def canvas(tmp_path: Path, settings: Any) -> Canvas:
     with TileSource(tmp_path / "slide.tif") as source:
         levels = [
             {
-                "width_px": one.width_px,
-                "height_px": one.height_px,
-                "downsample": one.downsample,
-                "tile_width_px": one.tile_width_px,
-                "tile_height_px": one.tile_height_px,
+                "width_px": level.width_px,
+                "height_px": level.height_px,
+                "downsample": level.downsample,
+                "tile_width_px": level.tile_width_px,
+                "tile_height_px": level.tile_height_px,
             }
-            for one in source.levels
+            for level in source.levels
         ]
     return Canvas(
         kind=CanvasKind.SLIDE,
@@ -74,16 +74,16 @@ def test_every_tile_that_is_named_is_given_at_its_exact_size(canvas: Canvas) -> 
 def test_an_aligned_tile_is_the_stored_one(canvas: Canvas, tmp_path: Path) -> None:
     level = canvas.levels[0]
     side = level["tile_width_px"]
-    found = region_read(canvas, Box(side, 0, side, side), (side, side))
+    region = region_read(canvas, Box(side, 0, side, side), (side, side))
     with TileSource(tmp_path / "slide.tif") as source:
-        assert found.jpeg == source.tile(0, 1, 0).data
+        assert region.jpeg == source.tile(0, 1, 0).data
 
 
 def test_an_unaligned_region_is_read_at_its_size(canvas: Canvas) -> None:
-    found = region_read(canvas, Box(100, 200, 333, 200), (111, 50))
-    assert found.jpeg is None
-    assert found.pixels().shape == (50, 111, 3)
-    assert abs(float(found.pixels()[25, 55, 0]) - 266.5 / WIDTH * 255) < 4
+    region = region_read(canvas, Box(100, 200, 333, 200), (111, 50))
+    assert region.jpeg is None
+    assert region.pixels().shape == (50, 111, 3)
+    assert abs(float(region.pixels()[25, 55, 0]) - 266.5 / WIDTH * 255) < 4
 
 
 def test_too_many_pixels_are_not_read(canvas: Canvas, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_a_level_that_drifts_is_not_named(canvas: Canvas) -> None:
 
 def test_tiles_keep_the_profile_of_colours(canvas: Canvas) -> None:
     side = canvas.levels[0]["tile_width_px"]
-    found = region_read(canvas, Box(0, 0, side, side), (side, side))
-    assert found.jpeg is not None
-    with Image.open(io.BytesIO(found.jpeg)) as image:
-        assert image.info.get("icc_profile") == found.icc_profile
+    region = region_read(canvas, Box(0, 0, side, side), (side, side))
+    assert region.jpeg is not None
+    with Image.open(io.BytesIO(region.jpeg)) as image:
+        assert image.info.get("icc_profile") == region.icc_profile

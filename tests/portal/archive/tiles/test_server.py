@@ -46,7 +46,7 @@ class Fetch:
 
     def cookie(self) -> str:
         """The header as the browser sends it."""
-        return "; ".join(f"{name}={one.value}" for name, one in self.client.cookies.items())
+        return "; ".join(f"{name}={item.value}" for name, item in self.client.cookies.items())
 
 
 @pytest.fixture

@@ -112,9 +112,9 @@ def test_a_manager_sees_the_evidence_and_decides(
     assert "Release" in shown
     answer = page.get(address)
     assert (answer.status_code, answer["Content-Type"]) == (200, "image/jpeg")
-    found = page.get(reverse("api:quarantine-detail", args=[held.pk])).json()["findings"]
-    assert found[0]["kind"] == "date"
-    assert "12/03/1961" in found[0]["text"]
+    body = page.get(reverse("api:quarantine-detail", args=[held.pk])).json()["findings"]
+    assert body[0]["kind"] == "date"
+    assert "12/03/1961" in body[0]["text"]
     for user, status in ((annotator, 403), (stranger, 404)):
         page.force_login(user)
         assert page.get(address).status_code == status
@@ -208,7 +208,7 @@ def test_the_original_of_a_redacted_file_is_downloaded_and_deleted_by_managers(
     assert b"".join(answer.streaming_content) == still  # type: ignore[attr-defined]
     assert "attachment" in answer["Content-Disposition"]
     listed = page.get(reverse("api:original-list")).json()["results"]
-    assert [one["filename"] for one in listed] == ["named.png"]
+    assert [row["filename"] for row in listed] == ["named.png"]
     page.force_login(annotator)
     assert page.get(download).status_code == 403
     assert page.get(reverse("api:original-list")).json()["results"] == []
@@ -279,5 +279,5 @@ def test_templates_are_saved_listed_applied_and_deleted_over_rest(
     run_job(Job.objects.get(pk=applied.json()["jobs"][0]))
     assert Slide.objects.get().state == "ready"
     assert page.post(apply).status_code == 409
-    one = reverse("api:redaction-template-detail", args=[listed["id"]])
-    assert page.delete(one).status_code == 204
+    item = reverse("api:redaction-template-detail", args=[listed["id"]])
+    assert page.delete(item).status_code == 204

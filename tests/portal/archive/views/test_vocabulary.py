@@ -58,14 +58,14 @@ def test_a_problem_is_shown_with_its_row(page: Client) -> None:
 
 def test_terms_are_found_and_deleted(page: Client, lab: Lab, manager: User) -> None:
     vocabulary_import(lab=lab, user=manager, data=EXAMPLE.encode())
-    found = page.get(reverse(PAGE), {"q": "c18", "field": "organ"})
-    assert [one.term for one in found.context["page_obj"]] == ["Caecum", "Sigmoid colon"]
+    response = page.get(reverse(PAGE), {"q": "c18", "field": "organ"})
+    assert [item.term for item in response.context["page_obj"]] == ["Caecum", "Sigmoid colon"]
     assert "No term matches" in page.get(reverse(PAGE), {"q": "liver"}).content.decode()
     chosen = VocabularyTerm.objects.get(term="Caecum")
     page.post(reverse("archive:vocabulary_remove"), {"term": str(chosen.pk)})
     assert not VocabularyTerm.objects.filter(pk=chosen.pk).exists()
     page.post(reverse("archive:vocabulary_remove"), {"field": "organ"})
-    assert {one.field for one in VocabularyTerm.objects.all()} == {"diagnosis"}
+    assert {term.field for term in VocabularyTerm.objects.all()} == {"diagnosis"}
     nothing = page.post(reverse("archive:vocabulary_remove"), {}, follow=True)
     assert "Choose terms" in nothing.content.decode()
     assert page.post(reverse("archive:vocabulary_remove"), {"term": "x"}).status_code == 400

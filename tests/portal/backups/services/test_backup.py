@@ -135,7 +135,7 @@ def test_a_damaged_backup_is_refused_by_name(keep_file, backup_folder: Path, par
     repository = BackupRepository(backup_folder)
     folder = repository.generation(name)
     dump = folder / "database.dump"
-    path, found = {
+    path, result = {
         "object": (repository.object_path(asset.sha256), asset.sha256),
         "gone": (repository.object_path(asset.sha256), f"{asset.sha256} is missing"),
         "list": (folder / "files.jsonl", "files.jsonl is damaged"),
@@ -149,7 +149,7 @@ def test_a_damaged_backup_is_refused_by_name(keep_file, backup_folder: Path, par
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
-    with pytest.raises(BackupDamagedError, match=found):
+    with pytest.raises(BackupDamagedError, match=result):
         backup_verify(destination=backup_folder)
     with pytest.raises(CommandError, match=name):
         call_command("backup", str(backup_folder), "--verify")

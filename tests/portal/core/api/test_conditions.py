@@ -69,11 +69,11 @@ def test_a_concurrently_deleted_object_is_not_found(
     api: Any, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tag = api.get(place(case))["ETag"]
-    found = CaseViewSet.seen
+    recorded = CaseViewSet.seen
 
     def late(view: Any, row: Case) -> Any:
         Case.all_objects.filter(pk=row.pk).delete()
-        return found(view, row)
+        return recorded(view, row)
 
     monkeypatch.setattr(CaseViewSet, "seen", late)
     assert change(api, case, tag, organ="lung").status_code == 404
@@ -86,7 +86,7 @@ def test_a_concurrently_deleted_object_is_not_found(
 def test_of_two_who_make_settings_first_one_sees_the_others(
     lab: Lab, manager: User, api_as: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at, both, found = f"/api/v1/review-rules/{lab.pk}/", threading.Barrier(2), list[int]()
+    at, both, result = f"/api/v1/review-rules/{lab.pk}/", threading.Barrier(2), list[int]()
     tag = api_as(manager).get(at)["ETag"]
     write = reviews.review_rules_set
 
@@ -99,7 +99,7 @@ def test_of_two_who_make_settings_first_one_sees_the_others(
 
     def send(may: bool) -> None:
         sent = {"may_judge_own": may}
-        found.append(api_as(manager).put(at, sent, headers={"If-Match": tag}).status_code)
+        result.append(api_as(manager).put(at, sent, headers={"If-Match": tag}).status_code)
         connections.close_all()
 
     threads = [threading.Thread(target=send, args=(may,)) for may in (True, False)]
@@ -107,4 +107,4 @@ def test_of_two_who_make_settings_first_one_sees_the_others(
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(found) == [200, 412]
+    assert sorted(result) == [200, 412]

@@ -23,8 +23,8 @@ def test_lists_and_details_have_the_requested_fields(api: Any) -> None:
     page = api.get("/api/v1/cases/?fields=id,%20organ").json()
     assert len(page["results"]) == 1
     assert set(page["results"][0]) == {"id", "organ"}
-    one = api.get(f"/api/v1/cases/{page['results'][0]['id']}/?fields=accession").json()
-    assert one == {"accession": "S-1"}
+    body = api.get(f"/api/v1/cases/{page['results'][0]['id']}/?fields=accession").json()
+    assert body == {"accession": "S-1"}
 
 
 def test_without_the_parameter_all_fields_are_present(api: Any) -> None:

@@ -45,12 +45,12 @@ def test_a_request_sent_again_is_answered_the_same_and_done_once(api: APIClient,
 
 def test_a_change_and_a_deletion_take_a_key_too(api: APIClient, lab: Lab) -> None:
     made = post(api, {"accession": "S-9"})
-    one = f"{CASES}{made.json()['id']}/"
+    url = f"{CASES}{made.json()['id']}/"
     headers = {"Idempotency-Key": KEY, "If-Match": made["ETag"]}
-    first, again = (api.patch(one, {"organ": "lung"}, headers=headers) for _ in range(2))
+    first, again = (api.patch(url, {"organ": "lung"}, headers=headers) for _ in range(2))
     assert (first.status_code, first.content) == (200, again.content)
     assert (again["ETag"], again["Idempotency-Replayed"]) == (first["ETag"], "true")
-    other = api.patch(one, {"organ": "liver"}, headers=headers)
+    other = api.patch(url, {"organ": "liver"}, headers=headers)
     assert (other.status_code, other.json()["code"]) == (422, "key-reused")
 
 
@@ -59,7 +59,7 @@ def test_a_refusal_is_remembered_but_not_one_that_may_pass(
 ) -> None:
     case = case_create(lab=lab, user=annotator, accession="S-1")
     wrong = [post(api, {"accession": ""}, "wrong-key") for _ in range(2)]
-    assert [(one.status_code, one["Content-Type"]) for one in wrong] == [
+    assert [(failure.status_code, failure["Content-Type"]) for failure in wrong] == [
         (400, "application/problem+json")
     ] * 2
     assert wrong[0].json() == wrong[1].json()

@@ -44,8 +44,8 @@ def make(lab: Lab, annotator: User) -> Callable[[str], Case]:
 
 def page_of(rows: QuerySet[Any] | InOrder, address: str) -> Page:
     paging = Paging()
-    found = paging.paginate_queryset(rows, Request(APIRequestFactory().get(address)))
-    return found, paging.next, paging.previous
+    page = paging.paginate_queryset(rows, Request(APIRequestFactory().get(address)))
+    return page, paging.next, paging.previous
 
 
 def joined(pages: Iterable[list[Any]]) -> list[Any]:
@@ -56,13 +56,13 @@ def walked(rows: QuerySet[Any] | InOrder, *, size: int, back: bool = False) -> I
     """All pages on from the first; with ``back`` those on the way back from the last."""
     there, before = f"/x/?page_size={size}", None
     while there:
-        found, following, before = page_of(rows, there)
+        result, following, before = page_of(rows, there)
         if not back:
-            yield found
+            yield result
         there = following or ""
     while back and before:
-        found, _, before = page_of(rows, before)
-        yield found
+        result, _, before = page_of(rows, before)
+        yield result
 
 
 @pytest.mark.parametrize("ordering", ["", "organ", "-organ", "-updated_at", "accession"])
@@ -89,10 +89,10 @@ def test_rows_of_one_moment_are_ordered_by_their_ids(
     moment = timezone.now()
     for case in reversed(there[2:]):  # written again: PostgreSQL keeps them elsewhere now
         Case.objects.filter(pk=case.pk).update(created_at=moment, updated_at=moment)
-    found, address = [], f"{CASES}?ordering={ordering}&page_size=2"
+    result, address = [], f"{CASES}?ordering={ordering}&page_size=2"
     while address:
         page = api.get(address).json()
-        found += [row["id"] for row in page["results"]]
+        result += [row["id"] for row in page["results"]]
         before, address = page["previous"], page["next"]
     back = [page["results"][0]["id"]]
     while before:
@@ -100,11 +100,13 @@ def test_rows_of_one_moment_are_ordered_by_their_ids(
         back = [row["id"] for row in page["results"]] + back
         before = page["previous"]
     assert (
-        found
+        result
         == back
-        == [str(one) for one in Case.objects.order_by(ordering, "pk").values_list("pk", flat=True)]
+        == [
+            str(item) for item in Case.objects.order_by(ordering, "pk").values_list("pk", flat=True)
+        ]
     )
-    same = [one for one in found if one in {str(case.pk) for case in there[2:]}]
+    same = [item for item in result if item in {str(case.pk) for case in there[2:]}]
     assert same == sorted(same)
 
 
@@ -161,8 +163,8 @@ def test_insertions_and_deletions_in_memory_move_no_page() -> None:
 
     _, following, _ = page_of(things((1, "a"), (2, "a"), (3, "a"), (4, "a")), "/x/?page_size=2")
     there = things((0, "a"), (1, "a"), (3, "a"), (4, "a"), (5, "a"))
-    found, _, before = page_of(there, str(following))
-    assert found == [(3, "a"), (4, "a")]
+    result, _, before = page_of(there, str(following))
+    assert result == [(3, "a"), (4, "a")]
     assert page_of(there, str(before))[0] == [(0, "a"), (1, "a")]
     with pytest.raises(InvalidInputError, match="order"):
         page_of(InOrder("others", [], lambda row: row), str(following))
@@ -216,9 +218,9 @@ def test_page_links_are_absolute_and_preserve_the_query(
     requested = f"{CASES}?ordering=accession&organ=colon&page_size=1"
     following = api.get(requested).json()["next"]
     assert following.startswith("http://testserver/api/v1/cases/?")
-    found = parse_qs(urlsplit(following).query)
-    assert found.pop("cursor")
-    assert found == {"ordering": ["accession"], "organ": ["colon"], "page_size": ["1"]}
+    qs = parse_qs(urlsplit(following).query)
+    assert qs.pop("cursor")
+    assert qs == {"ordering": ["accession"], "organ": ["colon"], "page_size": ["1"]}
 
 
 @pytest.mark.parametrize(
@@ -263,8 +265,8 @@ def test_a_repeated_column_counts_once(api: Any, make: Callable[..., Case]) -> N
     first = api.get(CASES, params).json()
     second = api.get(first["next"])
     assert second.status_code == 200
-    found = [*first["results"], *second.json()["results"]]
-    assert [row["accession"] for row in found] == ["S-2", "S-1"]
+    rows = [*first["results"], *second.json()["results"]]
+    assert [row["accession"] for row in rows] == ["S-2", "S-1"]
 
 
 def test_a_page_needs_one_query_without_a_count(api: Any, make: Callable[..., Case]) -> None:

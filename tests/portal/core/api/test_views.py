@@ -43,6 +43,6 @@ def test_deprecated_addresses_have_deprecation_and_sunset_headers() -> None:
 def test_the_schema_marks_it() -> None:
     patterns = [path("api/v1/a/", LeavingApi.as_view()), path("api/v1/b/", StayingApi.as_view())]
     made: Any = SchemaGenerator(patterns=patterns)  # type: ignore[no-untyped-call]
-    found = made.get_schema(request=None, public=True)["paths"]
-    assert found["/api/v1/a/"]["get"]["deprecated"] is True
-    assert "deprecated" not in found["/api/v1/b/"]["get"]
+    schema = made.get_schema(request=None, public=True)["paths"]
+    assert schema["/api/v1/a/"]["get"]["deprecated"] is True
+    assert "deprecated" not in schema["/api/v1/b/"]["get"]

@@ -44,8 +44,8 @@ def test_a_case_is_one_in_every_spelling(lab: Lab, manager: User, spelling: str)
     with pytest.raises(ConflictError):
         case_create(lab=lab, user=manager, accession=NAME)
     for written in (NAME, *SPELLINGS):
-        found = Case.objects.get(accession=written, patient_key=written)
-        assert (found.accession, found.patient_key) == (NAME, NAME)
+        case = Case.objects.get(accession=written, patient_key=written)
+        assert (case.accession, case.patient_key) == (NAME, NAME)
         assert Case.objects.filter(accession__in=[written], organ__iexact="").exists()
 
 
@@ -62,12 +62,12 @@ def test_rows_inserted_by_one_statement_are_spelled_so_too(
 ) -> None:
     label = label_create(lab=lab, user=manager, name="Other")
     rows_insert([Label(lab=lab, label_set=label.label_set, name=spelling.upper())])
-    found = Label.objects.get(name=NAME.upper())
-    assert found.name_key == NAME.casefold()
-    found.name = spelling
-    rows_update([found], ["name", "name_key"])
-    found.refresh_from_db()
-    assert found.name == NAME
+    result = Label.objects.get(name=NAME.upper())
+    assert result.name_key == NAME.casefold()
+    result.name = spelling
+    rows_update([result], ["name", "name_key"])
+    result.refresh_from_db()
+    assert result.name == NAME
 
 
 @each_spelling
@@ -107,8 +107,8 @@ def test_a_search_filter_takes_every_spelling(lab: Lab, manager: User, spelling:
     case = case_create(lab=lab, user=manager, accession="A-1", organ=NAME, tags=[spelling])
     canvas = make_canvas(lab, accession="A-1")
     for filters in (Filters(organ=spelling), Filters(tag=spelling)):
-        found = canvases_matching(lab.pk, filters, case_id=None)
-        assert found is not None and list(found) == [canvas]
+        canvases = canvases_matching(lab.pk, filters, case_id=None)
+        assert canvases is not None and list(canvases) == [canvas]
     assert case.tags == [NAME]
 
 
@@ -122,7 +122,7 @@ def test_lists_over_rest_take_every_spelling(
     assert api.post("/api/v1/cases/", sent | {"accession": NAME}, format="json").status_code == 409
     for name in ("accession", "patient_key", "organ", "q"):
         answer = api.get("/api/v1/cases/", {name: spelling}).json()
-        assert [one["accession"] for one in answer["results"]] == [NAME], name
+        assert [row["accession"] for row in answer["results"]] == [NAME], name
 
 
 @each_empty_name

@@ -39,25 +39,25 @@ def test_a_row_reads_as_one_that_was_saved(roi: Roi, annotator: User) -> None:
     saved.version = 2
     saved.save(force_insert=True)
     written = [roi_revision(roi, RoiAction.UPDATE, annotator, words=words) for _ in range(3)]
-    for number, one in enumerate(written, start=3):
-        one.version = number
+    for number, item in enumerate(written, start=3):
+        item.version = number
     with CaptureQueriesContext(connection) as queries:
         rows_insert(written)
     assert len(queries) == 1
-    assert sorted(written, key=lambda one: one.created_at) == written
-    assert len({one.created_at for one in written}) == 3
+    assert sorted(written, key=lambda item: item.created_at) == written
+    assert len({item.created_at for item in written}) == 3
     as_saved = values(RoiRevision, pk=saved.pk)
-    own = {"id", "version", "created_at", "updated_at"}
-    for one in written:
-        found = values(RoiRevision, pk=one.pk)
-        assert {k: v for k, v in found.items() if k not in own} == {
-            k: v for k, v in as_saved.items() if k not in own
+    identity = {"id", "version", "created_at", "updated_at"}
+    for item in written:
+        stored = values(RoiRevision, pk=item.pk)
+        assert {k: v for k, v in stored.items() if k not in identity} == {
+            k: v for k, v in as_saved.items() if k not in identity
         }
-        assert found["created_at"] == one.created_at >= as_saved["created_at"]
-        assert not one._state.adding
-    one.name = "changed"
-    one.save()
-    assert RoiRevision.objects.get(pk=one.pk).name == "changed"
+        assert stored["created_at"] == item.created_at >= as_saved["created_at"]
+        assert not item._state.adding
+    item.name = "changed"
+    item.save()
+    assert RoiRevision.objects.get(pk=item.pk).name == "changed"
 
 
 def test_the_database_assigns_numbers_and_given_times_are_stored(lab: Lab) -> None:
@@ -77,19 +77,19 @@ def test_an_update_writes_only_the_named_fields_of_its_rows(
         roi_create(canvas=canvas, user=annotator, geometry=box(x, 10, x + 9, 60)).roi
         for x in (100, 200)
     ]
-    before = [model_to_dict(one) for one in Roi.objects.order_by("created_at")]
+    before = [model_to_dict(item) for item in Roi.objects.order_by("created_at")]
     changed = [roi, others[0]]
-    for number, one in enumerate(changed):
-        one.geometry = box(1, 1, 5 + number, 5)
-        one.name, one.label, one.description = f"n {number}", None, "is not written"
-        one.deleted_at = datetime(2026, 1, 1 + number, tzinfo=UTC)
+    for number, item in enumerate(changed):
+        item.geometry = box(1, 1, 5 + number, 5)
+        item.name, item.label, item.description = f"n {number}", None, "is not written"
+        item.deleted_at = datetime(2026, 1, 1 + number, tzinfo=UTC)
     with CaptureQueriesContext(connection) as queries:
         rows_update(changed, ["geometry", "name", "label", "deleted_at"])
     assert len(queries) == 1
-    now = [model_to_dict(one) for one in Roi.all_objects.order_by("created_at")]
+    now = [model_to_dict(item) for item in Roi.all_objects.order_by("created_at")]
     wanted = [
-        row | {name: getattr(one, name) for name in ("geometry", "name", "label", "deleted_at")}
-        for row, one in zip(before, changed, strict=False)
+        row | {name: getattr(item, name) for name in ("geometry", "name", "label", "deleted_at")}
+        for row, item in zip(before, changed, strict=False)
     ]
     assert now == [*wanted, before[2]]
 

@@ -13,11 +13,11 @@ from portal.core.http.downloads import attachment
 
 def names(value: str) -> tuple[str, str]:
     """The ASCII name and the whole name, as a browser reads them."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"""attachment; filename="([^"\\]*)"(?:; filename\*=UTF-8''([\w!#$&+.^`|~%-]*))?""", value
     )
-    assert found is not None, value
-    return found[1], unquote(found[2]) if found[2] else found[1]
+    assert match is not None, value
+    return match[1], unquote(match[2]) if match[2] else match[1]
 
 
 @pytest.mark.parametrize(

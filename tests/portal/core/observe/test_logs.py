@@ -36,9 +36,9 @@ def test_a_line_for_people_has_them_too() -> None:
 
 def test_a_stack_is_part_of_the_line_without_the_values_of_rows() -> None:
     """PostgreSQL quotes the row that broke a constraint."""
-    found = "duplicate key\nDETAIL:  Key (accession)=(T-1001 Miller) already exists."
+    line = "duplicate key\nDETAIL:  Key (accession)=(T-1001 Miller) already exists."
     try:
-        raise ValueError(found)
+        raise ValueError(line)
     except ValueError:
         record = _record("bug")
         record.exc_info = sys.exc_info()

@@ -64,14 +64,14 @@ def slow(rows, k):
 def test_facets_equal_a_slow_count(world, two, archive, monkeypatch):
     monkeypatch.setattr(encoder_comparison, "K", 4)
     old, new = two
-    found = encoder_compare(current=old, following=new, lab_id=world.lab.pk)
+    comparison = encoder_compare(current=old, following=new, lab_id=world.lab.pk)
     current, following, common = slow(archive, 4)
-    assert (found.rois, found.patients) == (12, 6)
-    assert found.current == pytest.approx(current)
-    assert found.following == pytest.approx(following)
-    assert found.in_common == pytest.approx(common)
-    assert found.gain == pytest.approx(following - current)
-    assert found.gain_low <= found.gain <= found.gain_high
+    assert (comparison.rois, comparison.patients) == (12, 6)
+    assert comparison.current == pytest.approx(current)
+    assert comparison.following == pytest.approx(following)
+    assert comparison.in_common == pytest.approx(common)
+    assert comparison.gain == pytest.approx(following - current)
+    assert comparison.gain_low <= comparison.gain <= comparison.gain_high
 
 
 def test_a_better_encoder_has_a_gain_and_an_interval_above_zero(world, two):
@@ -80,9 +80,9 @@ def test_a_better_encoder_has_a_gain_and_an_interval_above_zero(world, two):
         roi = world.roi(world.canvas(world.case(f"S{i}", patient=f"P{i}")), label=labels[i % 2])
         save(roi, two[0], [0, 0, i // 2])
         save(roi, two[1], [i % 2, 0, i * 1e-3])
-    found = encoder_compare(current=two[0], following=two[1], lab_id=world.lab.pk)
-    assert found.following == 1.0 and found.current < 0.7 and found.gain_low > 0
-    assert found.chance == pytest.approx(19 / 39)
+    comparison = encoder_compare(current=two[0], following=two[1], lab_id=world.lab.pk)
+    assert comparison.following == 1.0 and comparison.current < 0.7 and comparison.gain_low > 0
+    assert comparison.chance == pytest.approx(19 / 39)
 
 
 def test_a_comparison_without_shared_labels_is_none(world, two, other_lab):
@@ -101,8 +101,8 @@ def test_a_comparison_without_shared_labels_is_none(world, two, other_lab):
 def test_rois_that_only_one_has_embedded_are_left_out(world, two, archive):
     roi = world.roi(world.canvas(world.case("X", patient="X")), label=Label.objects.first())
     save(roi, two[0], [0, 0, 0])
-    found = encoder_compare(current=two[0], following=two[1], lab_id=world.lab.pk)
-    assert found.rois == 12
+    comparison = encoder_compare(current=two[0], following=two[1], lab_id=world.lab.pk)
+    assert comparison.rois == 12
 
 
 def test_the_query_count_does_not_grow(world, two, archive, django_assert_num_queries):

@@ -152,12 +152,12 @@ def test_a_request_returns_the_unfinished_job(world):
 def test_the_stains_of_a_slide_are_estimated_once_and_given_to_every_roi(
     world, encoder, monkeypatch
 ):
-    found = published_stains(np.full((4, 3), 120, np.uint8))
+    stains = published_stains(np.full((4, 3), 120, np.uint8))
     given, requested = [], []
     encoder.normalises, encoder.stain_method = True, "nuclei"
     monkeypatch.setattr(
         "ml.roi.stain.estimate.estimate_stain",
-        lambda slide, *, mpp, config: requested.append(config.method) or found,
+        lambda slide, *, mpp, config: requested.append(config.method) or stains,
     )
     embed = encoder.embed_region
     encoder.embed_region = lambda *args, stain, **kw: given.append(stain) or embed(*args, **kw)
@@ -165,5 +165,5 @@ def test_the_stains_of_a_slide_are_estimated_once_and_given_to_every_roi(
     for left in (10, 50):
         world.embedded(canvas, left)
     assert (requested, len(given)) == (["nuclei"], 2)
-    assert [stain_to_dict(one) for one in given] == [stain_to_dict(found)] * 2
+    assert [stain_to_dict(value) for value in given] == [stain_to_dict(stains)] * 2
     assert CanvasStain.objects.get().method == "nuclei"

@@ -31,7 +31,7 @@ def output_of(*arguments):
 def archive(world):
     requested = world.embedded(world.canvas(world.case("A0", patient="a")), 0, 10)
     canvases = [world.canvas(world.case(f"A{n}", patient=f"p{n}")) for n in range(1, 7)]
-    rois = [world.embedded(one, 30 * n, 10) for n, one in enumerate(canvases)]
+    rois = [world.embedded(item, 30 * n, 10) for n, item in enumerate(canvases)]
     output_of("rebuild", "--now")
     return requested, canvases[0], rois
 

@@ -39,12 +39,12 @@ def test_old_index_folders_go_after_an_hour_and_never_the_newest(world):
         world.run_jobs()
     folder = indexes.scope_folder(scope)
     assert len(list(folder.iterdir())) == 3
-    for one in folder.iterdir():
-        os.utime(one, (0, time.time() - 7200))
+    for path in folder.iterdir():
+        os.utime(path, (0, time.time() - 7200))
     index_build_submit(scope=scope)
     world.run_jobs()
     stored = IndexSnapshot.objects.order_by("-version").values_list("pk", flat=True)[:2]
-    assert {one.name for one in folder.iterdir()} == {str(pk) for pk in stored}
+    assert {path.name for path in folder.iterdir()} == {str(pk) for pk in stored}
 
 
 def test_no_index_is_written_without_embeddings(world):

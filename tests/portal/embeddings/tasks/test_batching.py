@@ -24,14 +24,14 @@ def _batches(settings):
 @pytest.fixture
 def calls(encoder):
     """Number of ROIs of each slide, for each call of the encoder."""
-    real, found = encoder.embed_slides, []
+    real, result = encoder.embed_slides, []
 
     def counted(slides, progress=None):
-        found.append([len(one.polygons_l0) for one in slides])
+        result.append([len(slide.polygons_l0) for slide in slides])
         return real(slides, progress)
 
     encoder.embed_slides = counted
-    return found
+    return result
 
 
 def test_rois_of_several_slides_are_batched_and_saved_by_their_jobs(world, encoder, calls):
@@ -75,10 +75,10 @@ def test_an_outline_changed_after_the_batch_is_embedded_again(world, encoder, ca
     real = batching.canvases_embed
 
     def moved(network, groups, progress):
-        found = real(network, groups, progress)
+        embedded = real(network, groups, progress)
         changes = {"geometry": square(5, 5, 90)}
         roi_update(roi=rois[1], user=world.user, expected_version=1, changes=changes)
-        return found
+        return embedded
 
     monkeypatch.setattr(batching, "canvases_embed", moved)
     run_next("gpu")

@@ -141,8 +141,8 @@ def test_an_roi_drawn_during_bulk_work_is_embedded_first(world, canvas, encoder,
     assert run_next("gpu") == bulk
     bulk.refresh_from_db()
     assert (bulk.state, bulk.attempts, Embedding.objects.count()) == (JobState.QUEUED, 0, 4)
-    (own,) = jobs()
-    assert run_next("gpu") == own
+    (roi_job,) = jobs()
+    assert run_next("gpu") == roi_job
     assert rois_embedded([drawn[0].pk]) == {drawn[0].pk}
     run_next("gpu")
     bulk.refresh_from_db()
@@ -283,13 +283,13 @@ def test_an_roi_is_embedded_again_after_a_change_of_pixel_size(world, canvas, en
     Canvas.objects.filter(pk=canvas.pk).update(mpp_x=None, mpp_y=None)
     canvas.refresh_from_db()
     world.roi(canvas)
-    found, sizes = embedding._embed, []
+    result, sizes = embedding._embed, []
 
     def rescale_first(context, network, roi):
         sizes.append(roi.canvas.mpp_x)
         if len(sizes) == 1:
             canvas_scale_set(canvas=canvas, user=world.user, mpp_x=0.25)
-        return found(context, network, roi)
+        return result(context, network, roi)
 
     monkeypatch.setattr(embedding, "_embed", rescale_first)
     world.run_jobs()

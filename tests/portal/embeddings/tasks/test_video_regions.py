@@ -35,7 +35,7 @@ def test_vectors_come_in_order_and_each_frame_is_read_once(monkeypatch, readers)
     monkeypatch.setattr(regions, "frame_pixels", frame_pixels)
     canvas = Canvas(kind=CanvasKind.VIDEO, pixels_path="a.mp4", mpp_x=0.25, mpp_y=1.0)
     with regions.regions_open(SimpleNamespace(embed_image=embed_image), canvas) as embed:
-        found = embed([roi(20), roi(20), roi(None), roi(40), roi(60)], None)
-    assert found[:2] == [(20, 0.5)] * 2 and found[4] == (60, 0.5)
-    assert "has no frame" in str(found[2]) and "all black" in str(found[3])
+        embedded = embed([roi(20), roi(20), roi(None), roi(40), roi(60)], None)
+    assert embedded[:2] == [(20, 0.5)] * 2 and embedded[4] == (60, 0.5)
+    assert "has no frame" in str(embedded[2]) and "all black" in str(embedded[3])
     assert read == [20, 40, 60]

@@ -80,11 +80,11 @@ def patient(
 
 def secrets(storage: Path, case: Case, *, vector: bool = True) -> list[bytes]:
     """Names, ids, a piece of each original, the vector."""
-    found = [name.encode() for name in NAMES]
+    words = [name.encode() for name in NAMES]
     for slide in (*case.slides.all(), *case.videos.all()):
         content = archive_storage.asset_path(case.lab_id, slide.asset.sha256).read_bytes()
-        found += [_piece(content, _others(case)), slide.asset.sha256.encode()]
-    return [*found, VECTOR.tobytes()] if vector else found
+        words += [_piece(content, _others(case)), slide.asset.sha256.encode()]
+    return [*words, VECTOR.tobytes()] if vector else words
 
 
 def _others(case: Case) -> bytes:
@@ -98,7 +98,7 @@ def _others(case: Case) -> bytes:
 def _piece(content: bytes, others: bytes) -> bytes:
     """48 bytes that no other file has: neither a plain area nor a table."""
     windows = (content[at : at + 48] for at in range(len(content) // 4, len(content), 48))
-    return next(one for one in windows if len(set(one)) > 30 and one not in others)
+    return next(window for window in windows if len(set(window)) > 30 and window not in others)
 
 
 def found_in(storage: Path, wanted: list[bytes]) -> list[str]:
@@ -125,7 +125,7 @@ def test_an_erasure_deletes_orphans_of_the_case(
     assert [place.partition("/")[0] for place in found_in(storage, [piece])] == ["orphans"]
     erasure = erasure_run(erasure_begin(lab=patient.lab, cases=[patient], user=manager, reason=""))
     assert found_in(storage, [piece]) == []
-    assert sha256 in {one["sha256"] for one in erasure.certificate["originals"]}
+    assert sha256 in {original["sha256"] for original in erasure.certificate["originals"]}
     assert erasure.certificate["verified"]["is_gone"]
 
 
@@ -151,7 +151,7 @@ def test_no_data_of_the_patient_remains_in_storage_database_or_index(
         erasure_begin(lab=patient.lab, cases=[patient], user=manager, reason="asked for")
     )
     certificate = erasure.certificate
-    hashes = {one["sha256"].encode() for one in certificate["originals"]}
+    hashes = {original["sha256"].encode() for original in certificate["originals"]}
     left = found_in(storage, [word for word in wanted if word not in hashes])
     assert left == []
     assert found_in(storage, [*hashes]) == [
@@ -222,7 +222,9 @@ def test_an_original_of_another_case_remains_and_is_certified(
         item_receive(case=twin, file=file, filename="twin.tif", user=manager)
     erasure = erasure_run(erasure_begin(lab=patient.lab, cases=[patient], user=manager, reason=""))
     assert path.exists()
-    shared = {one["sha256"]: one["is_shared"] for one in erasure.certificate["originals"]}
+    shared = {
+        original["sha256"]: original["is_shared"] for original in erasure.certificate["originals"]
+    }
     assert shared[slide.asset.sha256]
     assert sum(shared.values()) == 1
     assert erasure.state == "done"
@@ -269,7 +271,7 @@ def test_backups_with_erased_data_are_named_and_removed_on_request(
     assert named.holding == (before,)
     forgotten = backup_create(destination=backup_folder, forget_erased=True)
     assert (forgotten.removed, forgotten.holding) == ((before,), ())
-    hashes = {one["sha256"].encode() for one in erasure.certificate["originals"]}
+    hashes = {original["sha256"].encode() for original in erasure.certificate["originals"]}
     assert found_in(backup_folder, [word for word in wanted if word not in hashes]) == []
 
 

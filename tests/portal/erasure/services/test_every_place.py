@@ -85,7 +85,7 @@ def test_no_folder_of_the_storage_contains_files_of_erased_rows(
     going += [made.followup.pk, made.roi.pk, made.slide.case.uploads.all()[0].pk]
     stays = uuid.uuid4()
     stored = []
-    for place in (one for one in Place if one.erased == Erased.BY_ID):
+    for place in (item for item in Place if item.erased == Erased.BY_ID):
         for pk in going:
             plant(place.path(pk))
             plant(place.path(pk, uuid.uuid4()))
@@ -94,8 +94,8 @@ def test_no_folder_of_the_storage_contains_files_of_erased_rows(
             stored.append(plant(place.path(stays), "of another"))
     plant(Place.TRAININGS.path(lab.pk, uuid.uuid4()))
     plant(Place.INDEXES.path(made.encoder.pk) / str(lab.pk) / "1")
-    found = {path.partition("/")[0] for path in files_with_marker(storage)}
-    assert found == {"derived", "cache", "incoming", "indexes", "scratch"}
+    folders = {path.partition("/")[0] for path in files_with_marker(storage)}
+    assert folders == {"derived", "cache", "incoming", "indexes", "scratch"}
     erasure = erase(made.case, manager)
     assert files_with_marker(storage) == []
     assert erasure.certificate["verified"]["is_gone"]
@@ -166,7 +166,7 @@ def test_crates_that_may_contain_the_case_are_erased_and_others_stay(
     erase(made.case, manager)
     left = {path.name for path in Place.INCOMING.entries()}
     assert left == {str(of_another.pk), str(other_crate.pk)}
-    assert not Upload.objects.filter(pk__in=[one.pk for one in going]).exists()
+    assert not Upload.objects.filter(pk__in=[job.pk for job in going]).exists()
 
 
 def test_undeclared_places_are_named_in_the_certificate(
@@ -198,7 +198,7 @@ WHERE_THE_ROOT_IS_USED = {
 
 
 def test_no_other_module_makes_paths_from_the_root_of_the_storage() -> None:
-    found = set()
+    names = set()
     for path in ROOT.glob("portal/**/*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             named = isinstance(node, ast.Attribute | ast.Name) and (
@@ -207,11 +207,11 @@ def test_no_other_module_makes_paths_from_the_root_of_the_storage() -> None:
             imported = (
                 isinstance(node, ast.ImportFrom)
                 and node.module == storage_layout.__name__
-                and any(one.name == "root" for one in node.names)
+                and any(name.name == "root" for name in node.names)
             )
             if named or imported:
-                found.add(str(path.relative_to(ROOT)))
-    assert found == WHERE_THE_ROOT_IS_USED
+                names.add(str(path.relative_to(ROOT)))
+    assert names == WHERE_THE_ROOT_IS_USED
 
 
 # --- the database -------------------------------------------------------------------------------
@@ -219,19 +219,19 @@ def test_no_other_module_makes_paths_from_the_root_of_the_storage() -> None:
 
 def texts_of(model: type[models.Model]) -> dict[str, Any]:
     """A marker for each column of the model that holds a text, JSON or bytes."""
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for field in model._meta.concrete_fields:
         if field.primary_key or field.choices or field.remote_field or field.unique:
             continue
         if isinstance(field, models.BinaryField):
-            found[field.name] = MARKER.encode()
+            columns[field.name] = MARKER.encode()
         elif isinstance(field, models.JSONField):
-            found[field.name] = {"of": MARKER}
+            columns[field.name] = {"of": MARKER}
         elif isinstance(field, models.CharField | models.TextField) and (
             field.max_length is None or field.max_length >= len(MARKER)
         ):
-            found[field.name] = MARKER
-    return found
+            columns[field.name] = MARKER
+    return columns
 
 
 def filled(model: type[models.Model], known: dict[type[models.Model], Any]) -> models.Model:
@@ -270,20 +270,20 @@ def rows_of_case(made: World, manager: User, lab: Lab) -> dict[type[models.Model
         type(made.label): made.label,
     }
     for model in with_cases():
-        found = model._base_manager.order_by().first()
+        canvas = model._base_manager.order_by().first()
         if model is Canvas:  # one that no item has
-            found = Canvas.objects.create(
+            canvas = Canvas.objects.create(
                 lab=lab, case=made.case, kind="slide", name="b", width_px=9, height_px=9
             )
-        known[model] = found or filled(model, known)
+        known[model] = canvas or filled(model, known)
     return known
 
 
 def test_every_model_is_deleted_with_a_case_or_has_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not [one for one in run_checks() if one.id == "erasure.E001"]
+    assert not [check for check in run_checks() if check.id == "erasure.E001"]
     monkeypatch.delitem(RULES, "jobs.Job")
-    (found,) = [one for one in run_checks() if one.id == "erasure.E001"]
-    assert "jobs.Job" in found.msg
+    (result,) = [check for check in run_checks() if check.id == "erasure.E001"]
+    assert "jobs.Job" in result.msg
     tied = {model._meta.label for model in with_cases()}
     assert {"embeddings.Embedding", "review.RoiComment", "archive.Evidence"} <= tied
     assert all(field.model in with_cases() for field in cascading(Case))
@@ -295,7 +295,7 @@ def marked_columns() -> Iterator[str]:
         for field in model._meta.concrete_fields:
             if isinstance(field, models.BinaryField):
                 values = model._base_manager.values_list(field.name, flat=True)
-                is_there = any(MARKER.encode() in bytes(one or b"") for one in values)
+                is_there = any(MARKER.encode() in bytes(value or b"") for value in values)
             else:
                 rows = model._base_manager.annotate(t=Cast(field.name, models.TextField()))
                 is_there = rows.filter(t__contains=MARKER).exists()
@@ -342,7 +342,7 @@ def test_no_table_contains_texts_of_the_case(
         body=MARKER,
     )
     stays = Job.objects.create(lab=lab, kind="x", state="failed", error_message="of another")
-    there = {one.rpartition(".")[0] for one in marked_columns()}
+    there = {column.rpartition(".")[0] for column in marked_columns()}
     assert {model._meta.label for model in with_cases() if texts_of(model)} <= there
     erase(Case.objects.get(pk=made.case.pk), manager)
     assert list(marked_columns()) == []

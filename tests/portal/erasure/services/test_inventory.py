@@ -44,6 +44,8 @@ def test_originals_of_a_case_that_stays_are_shared(lab: Lab, manager: User, stor
     _slide(other, 1)
     asset = Asset.objects.get(size_bytes=2)
     Upload.objects.create(lab=lab, case=other, asset=asset, filename="a", size_bytes=2)
-    found = inventory_of(lab.pk, [case.pk]).originals
-    assert {one.size_bytes: one.is_shared for one in found} == {0: False, 1: True, 2: True}
-    assert not any(one.is_shared for one in inventory_of(lab.pk, [case.pk, other.pk]).originals)
+    originals = inventory_of(lab.pk, [case.pk]).originals
+    assert {item.size_bytes: item.is_shared for item in originals} == {0: False, 1: True, 2: True}
+    assert not any(
+        original.is_shared for original in inventory_of(lab.pk, [case.pk, other.pk]).originals
+    )

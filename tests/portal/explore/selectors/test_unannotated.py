@@ -31,7 +31,7 @@ def archive(world, monkeypatch):
 def looked_through(world, canvas, corners, *, is_complete=True, side_px=20):
     """Squares of the tissue of a slide, embedded as the regions are."""
     boxes = [(left, top, left + side_px, top + side_px) for left, top in corners]
-    vectors = np.array([box_vector(one) for one in boxes], "<f4")
+    vectors = np.array([box_vector(box) for box in boxes], "<f4")
     return TissueSample.objects.create(
         lab=world.lab,
         canvas=canvas,
@@ -56,7 +56,8 @@ def page_of(world, start=0, count=10):
 
 def regions_of(world, **page):
     return [
-        (one.canvas, one.novelty and one.novelty.percent) for one in page_of(world, **page).found
+        (item.canvas, item.novelty and item.novelty.percent)
+        for item in page_of(world, **page).found
     ]
 
 
@@ -69,8 +70,8 @@ def test_the_tissue_most_unlike_every_region_comes_first(archive):
     page = page_of(archive)
     assert (page.total, page.without, page.images) == (3, 2, 3)
     assert (page.looked_through, page.compared) == (3, 1)
-    assert [one.regions for one in page.found] == [0, 0, 1]
-    assert [(one.novelty.unknown, one.novelty.squares) for one in page.found] == [
+    assert [item.regions for item in page.found] == [0, 0, 1]
+    assert [(item.novelty.unknown, item.novelty.squares) for item in page.found] == [
         (3, 4),
         (1, 4),
         (0, 2),
@@ -119,5 +120,5 @@ def test_large_samples_are_subsampled_evenly(archive, monkeypatch):
     corners = [(0, 0)] * 50 + [(200, 200)] * 50
     looked_through(archive, archive.near, corners)
     page = page_of(archive)
-    found = next(one.novelty for one in page.found if one.canvas == archive.near)
-    assert (found.squares, found.percent) == (10, 50)
+    novelty = next(item.novelty for item in page.found if item.canvas == archive.near)
+    assert (novelty.squares, novelty.percent) == (10, 50)

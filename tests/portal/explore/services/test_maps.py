@@ -69,18 +69,18 @@ def test_a_map_shows_every_region_with_its_present_label(archive):
     seen = drawn(archive)
     points = map_points(seen)
     assert set(points.rois) == {roi.pk for roi in archive.left + archive.right}
-    label = next(one for one in points.colourings if one.name == "label")
+    label = next(colouring for colouring in points.colourings if colouring.name == "label")
     assert {v.name: v.count for v in label.values} == {"Tumour": 6, "Stroma": 6}
     relabel(archive.left[0], archive.stroma)
     points = map_points(seen_by(archive, archive.user))
     at = points.rois.index(archive.left[0].pk)
-    label = next(one for one in points.colourings if one.name == "label")
+    label = next(colouring for colouring in points.colourings if colouring.name == "label")
     assert label.values[label.at[at]].name == "Stroma"
-    organ = next(one for one in points.colourings if one.name == "organ")
+    organ = next(colouring for colouring in points.colourings if colouring.name == "organ")
     assert [(v.name, v.count) for v in organ.values] == [("colon", 12)]
     archive.scanned(archive.canvases[0], stain="PAS")
     points = map_points(seen_by(archive, archive.user))
-    stain = next(one for one in points.colourings if one.name == "stain")
+    stain = next(colouring for colouring in points.colourings if colouring.name == "stain")
     assert [(v.value, v.name, v.count) for v in stain.values] == [("pas", "PAS", 2)]
     assert max(points.x + points.y) == 65_535
     assert min(points.x + points.y) == 0
@@ -110,8 +110,8 @@ def test_a_map_of_a_lab_without_regions_is_a_conflict(archive, other_lab, strang
 
 
 def test_simultaneous_requests_get_one_job(archive):
-    one = map_draw_submit(lab=archive.lab, kind=HISTOLOGY, user=archive.user)
-    assert map_draw_submit(lab=archive.lab, kind=HISTOLOGY, user=archive.user) == one
+    item = map_draw_submit(lab=archive.lab, kind=HISTOLOGY, user=archive.user)
+    assert map_draw_submit(lab=archive.lab, kind=HISTOLOGY, user=archive.user) == item
 
 
 def test_the_job_does_not_report_the_number_of_regions(archive):
@@ -151,9 +151,9 @@ def test_regions_of_a_blind_reading_are_on_no_map(archive, manager):
     readings_assign(study=study, user=manager, wanted=wanted)
     hidden = {archive.left[0].pk, archive.right[0].pk}
     blind = seen_by(archive, reader)
-    found = {row.roi_id for row in blind.rows.values()}
-    assert found == {row.roi_id for row in seen.rows.values()} - hidden
-    assert set(map_points(blind).rois) == found
+    roi_ids = {row.roi_id for row in blind.rows.values()}
+    assert roi_ids == {row.roi_id for row in seen.rows.values()} - hidden
+    assert set(map_points(blind).rois) == roi_ids
     archive.embedded(canvas, 100, 100)
     assert seen_by(archive, reader).newer == 0
     assert seen_by(archive, manager).newer == 1
@@ -167,12 +167,12 @@ def test_a_label_outlier_is_listed_with_its_neighbours(archive):
     relabel(archive.left[2], archive.stroma)
     seen = drawn(archive)
     answer = label_outliers(archive.user, seen, start=0, count=10)
-    (one,) = answer.found
-    assert one.roi == archive.left[2]
-    assert one.suggested == archive.tumour
+    (item,) = answer.found
+    assert item.roi == archive.left[2]
+    assert item.suggested == archive.tumour
     # fifteen neighbours hold all ten regions of the others; of each patient the nearest speaks
-    assert (one.says, one.agree, one.support) == (5, 0, 5)
-    assert {n.roi.pk for n in one.neighbours} == {
+    assert (item.says, item.agree, item.support) == (5, 0, 5)
+    assert {n.roi.pk for n in item.neighbours} == {
         roi.pk for roi in archive.left if roi != archive.left[2]
     }
     assert answer.looked_at == 12
@@ -243,12 +243,12 @@ def test_near_duplicates_of_different_cases_come_first(archive):
     ]
     seen = drawn(archive)
     assert not seen.map.is_calibrated
-    found = near_duplicates(archive.user, seen, between=None, start=0, count=50)
-    assert found.counts == {Between.CASES: 3, Between.IMAGES: 2, Between.REGIONS: 1}
-    assert [pair.between for pair in found.pairs] == sorted(pair.between for pair in found.pairs)
-    assert {pair.distance for pair in found.pairs} == {0.0}
-    own = near_duplicates(archive.user, seen, between=Between.REGIONS, start=0, count=50)
-    assert {own.pairs[0].one, own.pairs[0].other} == set(copies[:2])
+    pairs = near_duplicates(archive.user, seen, between=None, start=0, count=50)
+    assert pairs.counts == {Between.CASES: 3, Between.IMAGES: 2, Between.REGIONS: 1}
+    assert [pair.between for pair in pairs.pairs] == sorted(pair.between for pair in pairs.pairs)
+    assert {pair.distance for pair in pairs.pairs} == {0.0}
+    near_pairs = near_duplicates(archive.user, seen, between=Between.REGIONS, start=0, count=50)
+    assert {near_pairs.pairs[0].one, near_pairs.pairs[0].other} == set(copies[:2])
     part = near_duplicates(archive.user, seen, between=None, start=2, count=2)
     assert (part.total, len(part.pairs)) == (6, 2)
 
@@ -257,10 +257,10 @@ def test_images_without_a_region_depend_on_the_person(archive, manager):
     bare = archive.canvas(archive.cases[3])
     encoder = encoder_default(HISTOLOGY)
     params = {"lab": archive.lab, "kind": HISTOLOGY, "encoder": encoder, "start": 0, "count": 10}
-    found = unannotated(archive.user, **params)
-    assert [one.canvas for one in found.found] == [bare]
-    assert (found.without, found.images, found.total) == (1, 7, 1)
-    assert found.found[0].novelty is None
+    page = unannotated(archive.user, **params)
+    assert [item.canvas for item in page.found] == [bare]
+    assert (page.without, page.images, page.total) == (1, 7, 1)
+    assert page.found[0].novelty is None
 
 
 def test_maps_of_a_lab_are_deleted(archive):
@@ -281,7 +281,9 @@ def test_the_page_counts_without_reading_regions_and_unchanged_points_are_not_se
     with CaptureQueriesContext(connection) as requested:
         shown = page.get(url).content.decode()
     assert "12 regions. Neighbours" in shown
-    of_regions = [one["sql"] for one in requested if "embeddings_embedding" in one["sql"]]
+    of_regions = [
+        request["sql"] for request in requested if "embeddings_embedding" in request["sql"]
+    ]
     assert len(of_regions) == 1  # and only its keys
     assert "review_state" not in of_regions[0] and "vector" not in of_regions[0]
     assert len(requested) <= 16
@@ -303,7 +305,11 @@ def test_the_page_counts_without_reading_regions_and_unchanged_points_are_not_se
 def test_values_that_differ_in_case_are_merged(archive):
     Case.objects.filter(pk=archive.cases[3].pk).update(organ="Colon")
     Case.objects.filter(pk=archive.cases[4].pk).update(organ="")
-    organs = next(one for one in map_points(drawn(archive)).colourings if one.name == "organ")
+    organs = next(
+        colouring
+        for colouring in map_points(drawn(archive)).colourings
+        if colouring.name == "organ"
+    )
     (value,) = organs.values
     assert (value.value, value.name, value.count) == ("colon", "colon", 10)
     assert sorted(set(organs.at)) == [-1, 0] and organs.at.count(-1) == 2

@@ -72,10 +72,10 @@ def test_similar_regions_are_ordered_apart_and_not_drawn_on(world, slide, roi):
     boxes = [region.bounds for region in answer.regions]
     # the encoder of the tests measures where a square is: the next ones lie around the ROI
     assert all(np.hypot(*np.subtract(middle(b), (116, 116))) < 60 for b in boxes[:4])
-    for at, one in enumerate(boxes):
-        assert overlap(one, (100, 100, 132, 132)) <= 0.2 * 32 * 32
-        assert all(overlap(one, other) <= 0.25 * 32 * 32 + 1e-6 for other in boxes[:at])
-        assert overlap(one, TISSUE) >= 0.4 * 32 * 32
+    for at, item in enumerate(boxes):
+        assert overlap(item, (100, 100, 132, 132)) <= 0.2 * 32 * 32
+        assert all(overlap(item, other) <= 0.25 * 32 * 32 + 1e-6 for other in boxes[:at])
+        assert overlap(item, TISSUE) >= 0.4 * 32 * 32
     drawn = roi_create(canvas=slide, user=world.user, geometry=square(*boxes[0][:2], side=32)).roi
     after = found(world, roi)
     assert boxes[0] not in [region.bounds for region in after.regions]
@@ -210,7 +210,9 @@ def test_a_blinded_reader_cannot_tell_that_others_drew_regions(
     assert isinstance(waits, Job), "the first reader's sample would have told of them"
     assert waits.created_by == other
     own_lab = found(world, theirs, user=other)
-    assert [one.bounds for one in own_lab.regions] == [one.bounds for one in first.regions]
+    assert [region.bounds for region in own_lab.regions] == [
+        region.bounds for region in first.regions
+    ]
     best = first.regions[0].bounds
     roi_create(canvas=slide, user=world.user, geometry=square(*best[:2], side=32))
     assert found(world, theirs, user=other).regions == own_lab.regions

@@ -127,8 +127,8 @@ def aperio(folder: Path) -> Path:
 def zipped(folder: Path, path: Path) -> Path:
     """A series as it is uploaded."""
     with zipfile.ZipFile(path, "w") as archive:
-        for one in sorted(folder.glob("*.dcm")):
-            archive.write(one, one.name)
+        for item in sorted(folder.glob("*.dcm")):
+            archive.write(item, item.name)
     return path
 
 

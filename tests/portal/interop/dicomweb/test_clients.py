@@ -50,11 +50,11 @@ def _tile(site: Site, canvas: Canvas, level: int, column: int, row: int) -> np.n
 
 def test_dicomweb_client_finds_and_reads_a_slide(site: Site, canvas: Canvas) -> None:
     client, (study, series) = site.client(), uids(canvas)
-    (found,) = client.search_for_studies(search_filters={"PatientID": "pseudonym-1"})
-    assert found["0020000D"]["Value"] == [study]
-    assert found["00100020"]["Value"] == ["pseudonym-1"]
-    (one,) = client.search_for_series(study)
-    assert one["0020000E"]["Value"] == [series]
+    (result,) = client.search_for_studies(search_filters={"PatientID": "pseudonym-1"})
+    assert result["0020000D"]["Value"] == [study]
+    assert result["00100020"]["Value"] == ["pseudonym-1"]
+    (item,) = client.search_for_series(study)
+    assert item["0020000E"]["Value"] == [series]
     instances = client.search_for_instances(study, series)
     assert len(instances) == len(canvas.levels)
     for level, row in enumerate(instances):
@@ -83,15 +83,15 @@ def test_a_complete_object_is_valid_and_every_reader_opens_it(
     assert len(objects) == len(canvas.levels)
     folder = tmp_path / "series"
     folder.mkdir()
-    for number, one in enumerate(objects):
-        assert one.ExtendedOffsetTable if canvas.levels[number]["stored"] else True
+    for number, item in enumerate(objects):
+        assert item.ExtendedOffsetTable if canvas.levels[number]["stored"] else True
         for module in MODULES:
             is_of_frames = module.endswith("functional-groups")  # it takes every macro for required
-            check_required_attributes(one, module, recursive=not is_of_frames)
-        assert one.file_meta.TransferSyntaxUID == JPEG
-        tile = highdicom.Image.from_dataset(one).get_frame(1)
+            check_required_attributes(item, module, recursive=not is_of_frames)
+        assert item.file_meta.TransferSyntaxUID == JPEG
+        tile = highdicom.Image.from_dataset(item).get_frame(1)
         assert np.abs(tile.astype(int) - _tile(site, canvas, number, 0, 0)).max() <= 3
-        one.save_as(folder / f"{number}.dcm")
+        item.save_as(folder / f"{number}.dcm")
     with WsiDicom.open(folder) as slide:
         assert (slide.size.width, slide.size.height) == (canvas.width_px, canvas.height_px)
         assert (slide.mpp.width, slide.mpp.height) == pytest.approx((0.5, 0.5))
@@ -127,14 +127,14 @@ def test_requests_of_slim_are_answered(site: Site, canvas: Canvas) -> None:
     address = f"{root}/studies/{uid}/series/{series['0020000E']['Value'][0]}"
     assert requested.get(f"{address}/instances").json()
     metadata = requested.get(f"{address}/metadata").json()
-    assert [one["00080008"]["Value"][2] for one in metadata] == ["VOLUME"] * len(canvas.levels)
-    for one in metadata:
-        profile = one["00480105"]["Value"][0]["00282000"]["BulkDataURI"]
+    assert [entry["00080008"]["Value"][2] for entry in metadata] == ["VOLUME"] * len(canvas.levels)
+    for entry in metadata:
+        profile = entry["00480105"]["Value"][0]["00282000"]["BulkDataURI"]
         bulk = requested.get(
             profile, headers={"Accept": 'multipart/related; type="application/octet-stream"'}
         )
         assert b"acsp" in _parts(bulk)[0][:200]
-        here = f"{address}/instances/{one['00080018']['Value'][0]}"
+        here = f"{address}/instances/{entry['00080018']['Value'][0]}"
         for kind in (
             'multipart/related; type="application/octet-stream"; transfer-syntax=*',
             f'multipart/related; type="image/jpeg"; transfer-syntax={JPEG}',
@@ -145,20 +145,20 @@ def test_requests_of_slim_are_answered(site: Site, canvas: Canvas) -> None:
             assert frame[:3] == b"\xff\xd8\xff"
         plain = f'multipart/related; type="application/octet-stream"; transfer-syntax={PLAIN}'
         (raw,) = _parts(requested.get(f"{here}/frames/1", headers={"Accept": plain}))
-        seen = np.frombuffer(raw, np.uint8).reshape(one["00280010"]["Value"][0], -1, 3)
+        seen = np.frombuffer(raw, np.uint8).reshape(entry["00280010"]["Value"][0], -1, 3)
         drawn = requested.get(f"{here}/frames/1/rendered", headers={"Accept": "image/png"})
         assert np.array_equal(seen, np.asarray(Image.open(io.BytesIO(drawn.content))))
         picture = requested.get(f"{here}/rendered", headers={"Accept": "image/jpeg"})
-        assert Image.open(io.BytesIO(picture.content)).width == one["00480006"]["Value"][0]
+        assert Image.open(io.BytesIO(picture.content)).width == entry["00480006"]["Value"][0]
         refused = requested.get(f"{here}/frames/1", headers={"Accept": "image/jls"})
         assert refused.status_code == 406
 
 
 def _parts(answer: requests.Response) -> list[bytes]:
     assert answer.status_code == 200, answer.text[:300]
-    found = re.search("boundary=([0-9a-f]+)", answer.headers["Content-Type"])
-    assert found is not None
-    pieces = answer.content.split(f"--{found[1]}".encode())
+    match = re.search("boundary=([0-9a-f]+)", answer.headers["Content-Type"])
+    assert match is not None
+    pieces = answer.content.split(f"--{match[1]}".encode())
     return [piece.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n") for piece in pieces[1:-1]]
 
 
@@ -188,8 +188,8 @@ def test_a_slide_from_dicom_is_served_as_its_original_objects(
     client, (study, series) = site.client(), uids(canvas)
     assert (canvas.slide.vendor, canvas.slide.stain) == ("dicom", "H&E")
     before = {
-        int(one.TotalPixelMatrixColumns): one
-        for one in (dcmread(path) for path in written.glob("*.dcm"))
+        int(item.TotalPixelMatrixColumns): item
+        for item in (dcmread(path) for path in written.glob("*.dcm"))
     }
     objects = client.retrieve_series(study, series)
     assert len(objects) == len(before)
@@ -197,18 +197,18 @@ def test_a_slide_from_dicom_is_served_as_its_original_objects(
     assert row["00201209"]["Value"] == [len(before)]
     folder = tmp_path / "again"
     folder.mkdir()
-    for number, one in enumerate(objects):
-        same: Any = before[one.TotalPixelMatrixColumns]
-        assert one.PixelData == same.PixelData
-        assert (one.PatientID, str(one.PatientName)) == ("p-2", "")
-        assert (one.StudyInstanceUID, one.SeriesInstanceUID) == (study, series)
-        assert one.SOPInstanceUID != same.SOPInstanceUID
-        assert "DoeJane" not in str(one)
+    for number, item in enumerate(objects):
+        same: Any = before[item.TotalPixelMatrixColumns]
+        assert item.PixelData == same.PixelData
+        assert (item.PatientID, str(item.PatientName)) == ("p-2", "")
+        assert (item.StudyInstanceUID, item.SeriesInstanceUID) == (study, series)
+        assert item.SOPInstanceUID != same.SOPInstanceUID
+        assert "DoeJane" not in str(item)
         (frame,) = client.retrieve_instance_frames(
-            study, series, one.SOPInstanceUID, [1], media_types=(("image/jpeg", JPEG),)
+            study, series, item.SOPInstanceUID, [1], media_types=(("image/jpeg", JPEG),)
         )
-        assert frame in one.PixelData
-        one.save_as(folder / f"{number}.dcm")
+        assert frame in item.PixelData
+        item.save_as(folder / f"{number}.dcm")
     with WsiDicom.open(folder) as slide:
         assert (slide.size.width, slide.size.height) == (canvas.width_px, canvas.height_px)
     (tile,) = client.retrieve_instance_frames(
@@ -216,7 +216,7 @@ def test_a_slide_from_dicom_is_served_as_its_original_objects(
     )
     seen = np.asarray(Image.open(io.BytesIO(tile)).convert("RGB")).astype(int)
     assert np.abs(seen - _tile(site, canvas, 0, 0, 0)[: seen.shape[0], : seen.shape[1]]).mean() < 2
-    found = Dataset.from_json(
+    result = Dataset.from_json(
         client.retrieve_instance_metadata(study, series, objects[0].SOPInstanceUID)
     )
-    assert "PerFrameFunctionalGroupsSequence" not in found
+    assert "PerFrameFunctionalGroupsSequence" not in result

@@ -83,11 +83,11 @@ def test_studies_are_found_by_their_attributes(prepared: Lab1, query: Any, count
 
 def test_a_study_has_the_attributes_of_the_standard(prepared: Lab1) -> None:
     (study,) = _found(prepared, "studies", StudyInstanceUID=uid_of(prepared.world.case.pk))
-    found = {tag: row.get("Value") for tag, row in study.items()}
-    assert found["00080061"] == ["SM"] and found["00201206"] == [1]
-    assert found["00201208"] == [len(prepared.world.canvas.levels)]
-    assert found["00100040"] == ["M"] and found["00081030"] == ["Biopsy"]
-    assert found["00080050"] == ["W-1"]
+    values = {tag: row.get("Value") for tag, row in study.items()}
+    assert values["00080061"] == ["SM"] and values["00201206"] == [1]
+    assert values["00201208"] == [len(prepared.world.canvas.levels)]
+    assert values["00100040"] == ["M"] and values["00081030"] == ["Biopsy"]
+    assert values["00080050"] == ["W-1"]
     (series,) = _found(prepared, f"{_study(prepared)}/series", Modality="SM")
     assert series["0020000E"]["Value"] == [uid_of(prepared.world.canvas.pk)]
     assert "video" not in str(_found(prepared, f"{_study(prepared)}/instances"))
@@ -114,14 +114,14 @@ def test_instances_are_found_by_uid_number_and_page(prepared: Lab1, path: str) -
     ]
     uid = uid_of(instance_id(canvas.pk, 1))
     for query in ({"SOPInstanceUID": uid}, {"InstanceNumber": "1"}, {"limit": "1"}):
-        (one,) = _found(prepared, where, **query, SOPClassUID=SLIDES)
-        assert one["00080018"]["Value"] == [uid]
-        assert one["00080056"]["Value"] == ["ONLINE"]
+        (item,) = _found(prepared, where, **query, SOPClassUID=SLIDES)
+        assert item["00080018"]["Value"] == [uid]
+        assert item["00080056"]["Value"] == ["ONLINE"]
     assert _found(prepared, where, offset=str(len(rows))) == []
     assert _found(prepared, where, SOPInstanceUID=uid_of(uuid.uuid4())) == []
-    (one,) = _found(prepared, where, limit="1", includefield="PhotometricInterpretation,00480001")
-    assert one["00280004"]["Value"] == ["RGB"]
-    assert one["00480001"]["Value"][0] > 0
+    (item,) = _found(prepared, where, limit="1", includefield="PhotometricInterpretation,00480001")
+    assert item["00280004"]["Value"] == ["RGB"]
+    assert item["00480001"]["Value"][0] > 0
     (instances,) = _found(prepared, where, limit="1", includefield="all")
     assert "52009229" in instances and "52009230" not in instances
 
@@ -210,8 +210,8 @@ def test_a_damaged_value_is_left_out(prepared: Lab1, monkeypatch: pytest.MonkeyP
         return data
 
     monkeypatch.setattr(objects.encoding, "level_of", damaged)
-    (one,) = _found(prepared, "instances", limit="1", includefield="all")
-    assert f"{tag:08X}" not in one and "00480001" in one
+    (item,) = _found(prepared, "instances", limit="1", includefield="all")
+    assert f"{tag:08X}" not in item and "00480001" in item
 
 
 def test_a_study_with_too_many_tiles_to_encode_is_refused(
@@ -223,8 +223,8 @@ def test_a_study_with_too_many_tiles_to_encode_is_refused(
     refused = prepared.client().get(f"{ROOT}/{_study(prepared)}")
     assert (refused.status_code, refused.json()["code"]) == (400, "too-costly")
     series = f"{ROOT}/{_study(prepared)}/series/{uid_of(canvas.pk)}"
-    one = prepared.client().get(f"{series}/instances/{uid_of(instance_id(canvas.pk, 1))}")
-    assert one.status_code == 200 and b"".join(one.streaming_content)
+    item = prepared.client().get(f"{series}/instances/{uid_of(instance_id(canvas.pk, 1))}")
+    assert item.status_code == 200 and b"".join(item.streaming_content)
 
 
 def test_invalid_frame_lists_are_refused(prepared: Lab1) -> None:
@@ -285,7 +285,9 @@ def test_objects_outside_the_page_are_counted_without_reading(
     assert len(instances) == 31 * each
     read: list[uuid.UUID] = []
     objects_of = studies.objects_of
-    monkeypatch.setattr(studies, "objects_of", lambda one: read.append(one.pk) or objects_of(one))
+    monkeypatch.setattr(
+        studies, "objects_of", lambda item: read.append(item.pk) or objects_of(item)
+    )
     for offset in (1, 7 * each, 7 * each + 1, 31 * each - 1):
         read.clear()
         assert _found(prepared, "instances", offset=str(offset), limit="1") == [instances[offset]]
@@ -324,11 +326,11 @@ def test_only_retrievable_objects_of_imported_dicom_are_counted(
         assert len(listed) == 1
         assert study["00201208"]["Value"] == series["00201209"]["Value"] == [1]
         assert [
-            one["uid"]
+            item["uid"]
             for entry in fhir["entry"]
             for row in entry["resource"].get("series", ())
             if row["modality"]["code"] == "SM"
-            for one in row["instance"]
+            for item in row["instance"]
         ] == [listed[0]["00080018"]["Value"][0]]
 
 
@@ -338,7 +340,7 @@ def test_annotations_as_dicom_are_of_the_instance_that_dicomweb_gives(prepared: 
     assert answer.status_code == 200
     body = b"".join(answer.streaming_content) if answer.streaming else answer.content
     written = dcmread(io.BytesIO(body))
-    (one,) = _found(prepared, "instances", limit="1")
+    (item,) = _found(prepared, "instances", limit="1")
     (image,) = written.ReferencedImageSequence
-    assert image.ReferencedSOPInstanceUID == one["00080018"]["Value"][0]
-    assert written.StudyInstanceUID == one["0020000D"]["Value"][0]
+    assert image.ReferencedSOPInstanceUID == item["00080018"]["Value"][0]
+    assert written.StudyInstanceUID == item["0020000D"]["Value"][0]

@@ -20,10 +20,10 @@ BOTH = pytest.mark.parametrize("is_open", [False, True])
 @BOTH
 def test_a_file_is_served_with_its_frame_attributes(tmp_path: Path, is_open: bool) -> None:
     path = write_sparse(tmp_path / "a.dcm", 7, is_open=is_open)
-    own, before = OwnObject(1, StoredObject(path)), dcmread(path)
-    data = own.data()
+    served, before = OwnObject(1, StoredObject(path)), dcmread(path)
+    data = served.data()
     data.PatientName = "another"
-    sent = dcmread(io.BytesIO(b"".join(own.file(data))))
+    sent = dcmread(io.BytesIO(b"".join(served.file(data))))
     assert str(sent.PatientName) == "another"
     for word in ("PerFrameFunctionalGroupsSequence", "PixelData", "ExtendedOffsetTable", "Rows"):
         assert sent[word].value == before[word].value
@@ -33,14 +33,14 @@ def test_a_file_is_served_with_its_frame_attributes(tmp_path: Path, is_open: boo
 def test_metadata_list_frames_up_to_a_number(
     tmp_path: Path, is_open: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = OwnObject(1, StoredObject(write_sparse(tmp_path / "a.dcm", 7, is_open=is_open)))
+    served = OwnObject(1, StoredObject(write_sparse(tmp_path / "a.dcm", 7, is_open=is_open)))
 
     def attributes() -> dict[str, object]:
-        return data_json(own.data(), syntax=own.syntax, bulk=str, groups=own.groups())
+        return data_json(served.data(), syntax=served.syntax, bulk=str, groups=served.groups())
 
-    found = attributes()
-    assert list(found) == sorted(found)
-    listed = found["52009230"]["Value"]  # type: ignore[index]
+    dataset = attributes()
+    assert list(dataset) == sorted(dataset)
+    listed = dataset["52009230"]["Value"]  # type: ignore[index]
     assert len(listed) == 7
     assert listed[6]["0048021A"]["Value"][0]["0048021E"]["Value"] == [5]
     monkeypatch.setattr(objects, "MAX_FRAME_GROUPS", 6)

@@ -52,15 +52,15 @@ def _drawn(held: Lab1) -> str:
 
 
 def test_a_subscription_without_a_cursor_starts_now_and_resumes(held: Lab1) -> None:
-    found, start, retry = _read(held.client(), None)
-    assert found == [] and retry == 2000
+    result, start, retry = _read(held.client(), None)
+    assert result == [] and retry == 2000
     roi = _drawn(held)
-    found, after, _ = _read(held.client(), start)
-    saved = [one for one in found if one["type"] == "roi.saved"]
-    assert [one["id"] for one in saved] == [roi] and saved[0]["object"] == "roi"
+    result, after, _ = _read(held.client(), start)
+    saved = [item for item in result if item["type"] == "roi.saved"]
+    assert [row["id"] for row in saved] == [roi] and saved[0]["object"] == "roi"
     assert saved[0]["case"] == str(held.world.case.pk)
     assert _read(held.client(), after)[0] == []
-    assert _read(held.client(), start)[0] == found
+    assert _read(held.client(), start)[0] == result
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +79,8 @@ def test_no_hole_is_passed_while_it_may_be_filled(
     payload = {"roi_id": str(held.world.roi.pk), "canvas_id": str(held.world.canvas.pk)}
     for pk in (first, third):
         Event.objects.create(pk=pk, name="roi.saved", lab_id=held.lab.pk, payload=payload)
-    found, after, _ = _read(held.client(), start)
-    assert ([one["at"] for one in found], after) == ([first], first)
+    result, after, _ = _read(held.client(), start)
+    assert ([item["at"] for item in result], after) == ([first], first)
     Event.objects.create(pk=hole, name="roi.saved", lab_id=held.lab.pk, payload=payload)
     assert _read(held.client(), after)[1] == third
     late = timezone.now() - timedelta(seconds=events.HOLE_S + 1)
@@ -106,8 +106,8 @@ def test_a_permanent_gap_delays_no_event(held: Lab1, monkeypatch: pytest.MonkeyP
         return False
 
     monkeypatch.setattr(events, "_is_being_written", ended)
-    found, after, _ = _read(held.client(), start)
-    assert [one["at"] for one in found] == [start + 1, start + 2]
+    result, after, _ = _read(held.client(), start)
+    assert [item["at"] for item in result] == [start + 1, start + 2]
     assert after == start + 2  # of the later hole nothing is known yet
 
 
@@ -153,8 +153,8 @@ def test_a_large_batch_is_bounded_with_a_cursor(
     seen: list[int] = []
     after, retry = start, 50
     while retry == 50:
-        found, after, retry = _read(held.client(), after)
-        seen += [one["at"] for one in found if one["type"] == "roi.saved"]
+        result, after, retry = _read(held.client(), after)
+        seen += [item["at"] for item in result if item["type"] == "roi.saved"]
     assert len(seen) == len(set(seen)) == 3
 
 
@@ -192,15 +192,15 @@ def test_another_lab_receives_no_event(held: Lab1) -> None:
     client = client_of(other)
     _, start, _ = _read(client, None)
     _drawn(held)
-    found, after, _ = _read(client, start)
-    assert found == [] and after > start
+    result, after, _ = _read(client, start)
+    assert result == [] and after > start
 
 
 def test_a_token_hears_of_its_areas(held: Lab1) -> None:
     ApiToken.objects.filter(user=held.manager).update(areas={"cases": TokenScope.READ})
     _, start, _ = _read(held.client(), None)
     _drawn(held)
-    assert [one for one in _read(held.client(), start)[0] if one["object"] == "roi"] == []
+    assert [event for event in _read(held.client(), start)[0] if event["object"] == "roi"] == []
 
 
 def test_events_of_blind_readings_are_hidden_both_ways(held: Lab1) -> None:

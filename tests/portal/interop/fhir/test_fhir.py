@@ -29,13 +29,13 @@ def _bundle(client: Client, held: Lab1) -> dict[str, Any]:
     answer = client.get(path, headers={"Accept": "application/fhir+json"})
     assert answer.status_code == 200
     assert answer["Content-Type"] == "application/fhir+json"
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def _of(bundle: dict[str, Any], kind: str) -> dict[str, Any]:
-    (found,) = [e["resource"] for e in bundle["entry"] if e["resource"]["resourceType"] == kind]
-    return dict(found)
+    (result,) = [e["resource"] for e in bundle["entry"] if e["resource"]["resourceType"] == kind]
+    return dict(result)
 
 
 def test_every_resource_is_valid_and_every_reference_is_in_the_bundle(held: Lab1) -> None:
@@ -61,10 +61,10 @@ def test_every_resource_is_valid_and_every_reference_is_in_the_bundle(held: Lab1
     for series in study.series:
         for uid in (series.uid, series.instance[0].uid):
             assert UID(uid).is_valid
-    (found,) = held.client().get("/api/v1/dicomweb/studies").json()
-    assert study.identifier[0].value == f"urn:oid:{found['0020000D']['Value'][0]}"
+    (result,) = held.client().get("/api/v1/dicomweb/studies").json()
+    assert study.identifier[0].value == f"urn:oid:{result['0020000D']['Value'][0]}"
     levels = held.client().get("/api/v1/dicomweb/instances").json()
-    reported = [one["00080018"]["Value"][0] for one in levels]
+    reported = [level["00080018"]["Value"][0] for level in levels]
     assert [instance.uid for instance in study.series[0].instance] == reported
     report = _of(bundle, "DiagnosticReport")
     assert (report["status"], report["conclusion"]) == ("preliminary", "Adenoma")
@@ -118,7 +118,7 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for one in inner for text in _texts(one)]
+    return [text for part in inner for text in _texts(part)]
 
 
 def test_the_same_case_gives_the_same_bundle(held: Lab1) -> None:
@@ -160,13 +160,13 @@ def test_a_guest_of_a_shared_case_does_not_get_the_pseudonym(held: Lab1) -> None
 def test_instances_are_as_many_as_dicomweb_lists_of_the_slides(held: Lab1) -> None:
     def counts() -> tuple[int, int]:
         study = _of(_bundle(held.client(), held), "ImagingStudy")
-        slides = [one for one in study["series"] if one["modality"]["code"] == "SM"]
+        slides = [frame for frame in study["series"] if frame["modality"]["code"] == "SM"]
         assert study["numberOfInstances"] == sum(
-            one["numberOfInstances"] for one in study["series"]
+            frame["numberOfInstances"] for frame in study["series"]
         )
-        assert all(len(one["instance"]) == one["numberOfInstances"] for one in slides)
+        assert all(len(slide["instance"]) == slide["numberOfInstances"] for slide in slides)
         listed = held.client().get("/api/v1/dicomweb/instances").json()
-        return sum(one["numberOfInstances"] for one in slides), len(listed)
+        return sum(slide["numberOfInstances"] for slide in slides), len(listed)
 
     canvas = held.world.canvas
     fhir, listed = counts()

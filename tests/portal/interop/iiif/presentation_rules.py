@@ -14,12 +14,12 @@ BODIES = {"Image": ("format",), "Video": ("format", "duration")}
 
 def presentation_errors(document: dict[str, Any]) -> list[str]:
     """Errors of a document, each with its path; empty if it is valid."""
-    found: list[str] = []
+    violations: list[str] = []
     contexts = document.get("@context")
     if (contexts if isinstance(contexts, str) else (contexts or [""])[-1]) != CONTEXT:
-        found.append("@context: the presentation context comes last")
-    {"Manifest": _manifest, "AnnotationPage": _page}[document["type"]](document, "", found)
-    return found
+        violations.append("@context: the presentation context comes last")
+    {"Manifest": _manifest, "AnnotationPage": _page}[document["type"]](document, "", violations)
+    return violations
 
 
 def _manifest(one: dict[str, Any], at: str, found: list[str]) -> None:

@@ -27,14 +27,14 @@ def test_a_tile_of_info_json_is_the_stored_tile(held: Lab1) -> None:
     info = _image(held, "/info.json").json()
     tile = info["tiles"][0]
     side = tile["width"]
-    found = _image(held, f"/0,0,{side},{side}/{side},{side}/0/default.jpg")
+    image = _image(held, f"/0,0,{side},{side}/{side},{side}/0/default.jpg")
     stored = held.client().get(f"/api/v1/canvases/{held.world.canvas.pk}/tiles/0/0/0.jpg")
     finest = len(held.world.canvas.levels) - 1
     if finest:
         path = f"/api/v1/canvases/{held.world.canvas.pk}/tiles/{finest}/0/0.jpg"
         stored = held.client().get(path)
-    assert found.content == stored.content
-    assert 'rel="canonical"' in found["Link"]
+    assert image.content == stored.content
+    assert 'rel="canonical"' in image["Link"]
 
 
 @pytest.mark.parametrize(
@@ -129,15 +129,15 @@ def test_a_manifest_names_a_video_by_its_content_type(held: Lab1) -> None:
 def test_manifests_are_valid_and_their_links_resolve(held: Lab1) -> None:
     case, canvas = held.world.case, held.world.canvas
     Slide.objects.filter(canvas=canvas).update(stain="PAS")
-    one = held.client().get(f"/api/v1/canvases/{canvas.pk}/manifest/").json()
+    body = held.client().get(f"/api/v1/canvases/{canvas.pk}/manifest/").json()
     data = {"label": {"en": ["Stain"]}, "value": {"none": ["PAS"]}}
-    assert data in one["items"][0]["metadata"]
+    assert data in body["items"][0]["metadata"]
     full_manifest = held.client().get(f"/api/v1/cases/{case.pk}/manifest/").json()
-    for manifest in (one, full_manifest):
+    for manifest in (body, full_manifest):
         assert presentation_errors(manifest) == []
-    assert one["items"][0] in full_manifest["items"]
+    assert body["items"][0] in full_manifest["items"]
     assert len(full_manifest["items"]) == 2
-    for address in _addresses(one["items"][0]):
+    for address in _addresses(body["items"][0]):
         answer = held.client().get(re.sub("^http://[^/]+", "", address))
         assert answer.status_code in {200, 303}, address
     text = json.dumps(full_manifest)
@@ -182,9 +182,9 @@ def _drawn(held: Lab1) -> None:
 
 
 def _path(svg: str) -> list[tuple[float, float]]:
-    found = re.search(r' d="M([^"Z]+)', svg)
-    assert found is not None
-    return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+),([\d.]+)", found[1])]
+    match = re.search(r' d="M([^"Z]+)', svg)
+    assert match is not None
+    return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+),([\d.]+)", match[1])]
 
 
 def test_pages_lead_on(held: Lab1, monkeypatch: pytest.MonkeyPatch) -> None:

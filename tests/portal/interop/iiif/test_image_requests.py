@@ -31,8 +31,8 @@ def request(
     ],
 )
 def test_a_region_is_cut_at_the_edges(text: str, box: tuple[int, ...]) -> None:
-    found = request(text)
-    assert (found.left, found.top, found.width, found.height) == box
+    result = request(text)
+    assert (result.left, result.top, result.width, result.height) == box
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def written(held: Lab1) -> zipfile.ZipFile:
 
 def test_the_metadata_names_every_file_with_its_hash_and_size(written: zipfile.ZipFile) -> None:
     document = json.loads(written.read("ro-crate-metadata.json"))
-    entities = {one["@id"]: one for one in document["@graph"]}
+    entities = {item["@id"]: item for item in document["@graph"]}
     assert entities["ro-crate-metadata.json"]["about"] == {"@id": "./"}
     assert entities["ro-crate-metadata.json"]["conformsTo"]["@id"].endswith("/ro/crate/1.1")
     root = entities["./"]
@@ -108,9 +108,9 @@ def test_the_metadata_has_the_codes_of_the_vocabulary_of_the_cases_lab(held: Lab
     assert _ordered(held).state == JobState.SUCCEEDED
     crate = zipfile.ZipFile(io.BytesIO(_body(held.client().get(_path(held)))))
     graph = json.loads(crate.read("ro-crate-metadata.json"))["@graph"]
-    (term,) = [one for one in graph if one["@type"] == "DefinedTerm"]
+    (term,) = [resource for resource in graph if resource["@type"] == "DefinedTerm"]
     assert (term["name"], term["termCode"], term["inDefinedTermSet"]) == ("Caecum", "C18.0", ICD_O)
-    (root,) = [one for one in graph if one["@id"] == "./"]
+    (root,) = [resource for resource in graph if resource["@id"] == "./"]
     assert root["about"] == [{"@id": term["@id"]}]
 
 
@@ -162,8 +162,8 @@ def test_an_order_under_way_is_not_ordered_twice_and_an_erasure_takes_it_along(h
     assert held.client().post(_path(held)).json()["id"] == first
     assert held.client().get(_path(held)).status_code == 404  # it is not written yet
     export_folder(held.world.case.pk).mkdir(parents=True, exist_ok=True)
-    found = inventory_of(held.world.case.lab_id, [held.world.case.pk])
-    assert export_folder(held.world.case.pk) in entries_of(found.ids)
+    result = inventory_of(held.world.case.lab_id, [held.world.case.pk])
+    assert export_folder(held.world.case.pk) in entries_of(result.ids)
 
 
 def test_a_damaged_original_is_not_sent_as_complete(held: Lab1) -> None:
@@ -289,7 +289,7 @@ def test_many_cases_are_exported_by_one_job(held: Lab1) -> None:
     case = held.world.case
     other = case_create(lab=held.lab, user=held.manager, accession="M 2")
     gone = case_create(lab=held.lab, user=held.manager, accession="M-3")
-    ids = [str(one.pk) for one in (case, other, gone)]
+    ids = [str(item.pk) for item in (case, other, gone)]
     answer = held.client().post(
         "/api/v1/cases/bulk/export/", {"cases": ids}, content_type="application/json"
     )
@@ -312,7 +312,7 @@ def test_many_cases_are_exported_by_one_job(held: Lab1) -> None:
     inner = zipfile.ZipFile(io.BytesIO(outer.read(name)))
     assert _rows(inner, "case")[0]["accession"] == "M 2"
     taken = AuditEntry.objects.filter(action="case.taken_along", object_id__in=ids)
-    assert {str(one.object_id) for one in taken} == {str(case.pk), str(other.pk)}
+    assert {str(item.object_id) for item in taken} == {str(case.pk), str(other.pk)}
 
 
 def test_many_cases_are_exported_by_managers_of_their_lab_alone(held: Lab1) -> None:

@@ -24,16 +24,16 @@ def two(tmp_path: Path, db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[t
     """Two connections to one database, the first of which is that of ``snapshot``."""
     pair = connection.copy(), connection.copy()
     if connection.vendor == "sqlite":  # that of tests is in memory, where readers keep writers out
-        for one in pair:
-            one.settings_dict |= {"NAME": str(tmp_path / "a.sqlite3"), "OPTIONS": SQLITE_OPTIONS}
+        for side in pair:
+            side.settings_dict |= {"NAME": str(tmp_path / "a.sqlite3"), "OPTIONS": SQLITE_OPTIONS}
     monkeypatch.setattr(connections, "connection", pair[0])
     with pair[0].cursor() as cursor:
         cursor.execute("CREATE TABLE of_this_test (number integer)")
     yield pair
     with pair[0].cursor() as cursor:
         cursor.execute("DROP TABLE of_this_test")
-    for one in pair:
-        one.close()
+    for side in pair:
+        side.close()
 
 
 def _count(one: Any) -> int:

@@ -65,10 +65,10 @@ def test_labs_and_people_within_a_lab_take_turns(
     submit: Callable[..., Job], annotator: User, reviewer: User, stranger: User, other_lab: Lab
 ) -> None:
     many = [submit(annotator) for _ in range(3)]
-    one = submit(reviewer)
+    item = submit(reviewer)
     other = submit(stranger, other_lab)
     portal = submit(None)
-    assert [claimed().pk for _ in range(4)] == [many[0].pk, other.pk, one.pk, portal.pk]
+    assert [claimed().pk for _ in range(4)] == [many[0].pk, other.pk, item.pk, portal.pk]
     late = submit(reviewer)  # was served since; annotator's others waited longer
     assert [claimed().pk for _ in range(3)] == [many[1].pk, late.pk, many[2].pk]
     assert LastServed.objects.count() == 4
@@ -151,9 +151,9 @@ def test_estimated_positions_are_the_order_of_the_claims(
     for priority, person, is_other_lab in requested:
         at = other_lab if is_other_lab else lab
         submit(people[person], at, priority=Priority(priority))
-    found = sorted(wait_estimates().items(), key=lambda pair: pair[1].position)
-    assert [wait.position for _, wait in found] == list(range(1, len(requested) + 1))
-    assert [claimed().pk for _ in requested] == [pk for pk, _ in found]
+    names = sorted(wait_estimates().items(), key=lambda pair: pair[1].position)
+    assert [wait.position for _, wait in names] == list(range(1, len(requested) + 1))
+    assert [claimed().pk for _ in requested] == [pk for pk, _ in names]
 
 
 def test_a_claim_needs_a_constant_number_of_queries(
@@ -172,17 +172,17 @@ def test_a_claim_needs_a_constant_number_of_queries(
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_never_claim_the_same_job(submit: Callable[..., Job]) -> None:
     jobs = {submit().pk for _ in range(12)}
-    found: list[Any] = []
+    claimed: list[Any] = []
 
     def work() -> None:
         try:
             while (job := claim_next()) is not None:
-                found.append(job.pk)
+                claimed.append(job.pk)
         finally:
             connection.close()
 
     at_once(work, 3)
-    assert sorted(found) == sorted(jobs)
+    assert sorted(claimed) == sorted(jobs)
 
 
 # --- giving way ---------------------------------------------------------------------------------

@@ -33,7 +33,9 @@ class Kind:
         self.before: Callable[[Any], None] = lambda jobs: None
         batching = Batching(
             lambda: self.most,
-            lambda arguments: [None if one["n"] < 0 else one["n"] // 100 for one in arguments],
+            lambda arguments: [
+                None if argument["n"] < 0 else argument["n"] // 100 for argument in arguments
+            ],
             self.work,
         )
         self.name = kind(self.run, batching=batching)
@@ -143,9 +145,9 @@ def test_cancelling_one_job_of_a_batch_leaves_the_others(
 
     def cancel(pairs: Any) -> None:
         job_cancel(job=jobs[1], user=annotator)
-        (own,) = [context for context, _ in pairs if context.job_id == jobs[1].pk]
+        (context,) = [context for context, _ in pairs if context.job_id == jobs[1].pk]
         with pytest.raises(JobCancelled):
-            own.progress(1, 3, "doubling")
+            context.progress(1, 3, "doubling")
 
     doubling.before = cancel
     run_next()

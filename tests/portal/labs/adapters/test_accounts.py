@@ -123,9 +123,9 @@ def test_sign_in_needs_no_cache(viewer: User, settings: Any) -> None:
 
 
 def sign_in_link() -> str:
-    found = re.search(r"https?://testserver(/link/\S+/)", mail.outbox[-1].body)
-    assert found
-    return found.group(1)
+    match = re.search(r"https?://testserver(/link/\S+/)", mail.outbox[-1].body)
+    assert match
+    return match.group(1)
 
 
 def test_the_owner_proves_by_mail_and_is_in_while_others_guess(viewer: User) -> None:
@@ -159,8 +159,8 @@ def test_requesting_a_link_reveals_no_account(viewer: User) -> None:
 
 
 def test_link_requests_are_limited(viewer: User) -> None:
-    found = [Client().post("/link/ask/", {"email": viewer.email}).status_code for _ in range(4)]
-    assert found == [200, 200, 200, 429]
+    statuses = [Client().post("/link/ask/", {"email": viewer.email}).status_code for _ in range(4)]
+    assert statuses == [200, 200, 200, 429]
     mail_flush()
 
 
@@ -217,11 +217,11 @@ def test_the_reset_page_states_that_no_mail_is_sent(
 
 
 def reset_link() -> str:
-    found = re.search(
+    match = re.search(
         r"https?://testserver(/accounts/password/reset/key/\S+)", mail.outbox[-1].body
     )
-    assert found
-    return found.group(1)
+    assert match
+    return match.group(1)
 
 
 def choose_by_link(client: Client, link: str, password: str) -> None:

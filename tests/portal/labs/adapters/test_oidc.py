@@ -67,9 +67,9 @@ class Provider:
 
     def configuration(self) -> dict[str, Any]:
         ends = {"authorization": "authorize", "token": "token", "userinfo": "userinfo"}
-        found: dict[str, Any] = {f"{k}_endpoint": f"{self.url}/{v}" for k, v in ends.items()}
-        found["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
-        return found | {"issuer": self.url, "jwks_uri": f"{self.url}/jwks"}
+        document: dict[str, Any] = {f"{k}_endpoint": f"{self.url}/{v}" for k, v in ends.items()}
+        document["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
+        return document | {"issuer": self.url, "jwks_uri": f"{self.url}/jwks"}
 
     def keys(self) -> dict[str, Any]:
         public = jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)

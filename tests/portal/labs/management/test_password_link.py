@@ -20,9 +20,9 @@ CHOSEN = {"password": "another long one", "repeated": "another long one"}
 def printed(email: str) -> str:
     out = io.StringIO()
     call_command("password_link", email, stdout=out)
-    found = re.search(r"http://127.0.0.1:8000(/link/\S+/)", out.getvalue())
-    assert found
-    return found.group(1)
+    match = re.search(r"http://127.0.0.1:8000(/link/\S+/)", out.getvalue())
+    assert match
+    return match.group(1)
 
 
 def test_the_owner_chooses_a_password_once(viewer: User) -> None:

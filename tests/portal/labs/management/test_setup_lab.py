@@ -22,12 +22,12 @@ def setup_lab(*flags: str) -> str:
 
 
 def test_it_prints_a_link_by_which_the_manager_chooses_a_password() -> None:
-    found = re.search(
+    match = re.search(
         r"^https://t\.example(/invitation/\S+/)$", setup_lab("--url", "https://t.example"), re.M
     )
-    assert found
+    assert match
     client = Client()
-    client.get(found.group(1))
+    client.get(match.group(1))
     account = {"full_name": "Maya", "password": "chosen by myself", "repeated": "chosen by myself"}
     client.post("/invitation/", account)
     assert Membership.objects.get(user__email=MANAGER).role == Role.MANAGER

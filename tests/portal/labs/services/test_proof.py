@@ -55,21 +55,21 @@ class Attack:
     secret: str
 
     def ways_in(self) -> set[str]:
-        found = set()
+        names = set()
         if self.session.get("/account/tokens/").status_code == 200:
-            found.add("session")
+            names.add("session")
         headers = {"Authorization": f"Bearer {self.secret}"}
         if Client().get("/api/v1/me/", headers=headers).status_code == 200:
-            found.add("token")
+            names.add("token")
         client = Client()
         client.post("/accounts/login/", {"login": VICTIM, "password": PASSWORD})
         if "_auth_user_id" in client.session or "account_login" in client.session:
-            found.add("password")
+            names.add("password")
         if Authenticator.objects.filter(user_id=self.user.pk).exists():
-            found.add("factor")
+            names.add("factor")
         if KnownDevice.objects.filter(user=self.user).exists():
-            found.add("browser")
-        return found
+            names.add("browser")
+        return names
 
 
 @pytest.fixture

@@ -45,9 +45,9 @@ def test_a_token_of_one_lab_reads_and_writes_only_there(
     _, wide = token_for(both, None)
     assert accessions(narrow) == ["north-1"]
     assert accessions(wide) == ["north-1", "south-1"]
-    assert [one["lab"]["slug"] for one in narrow.get("/api/v1/me/").json()["memberships"]] == [
-        "north"
-    ]
+    assert [
+        membership["lab"]["slug"] for membership in narrow.get("/api/v1/me/").json()["memberships"]
+    ] == ["north"]
     sent = {"accession": "N-2", "lab": str(other_lab.pk)}
     url, kind = "/api/v1/cases/", "application/json"
     assert narrow.post(url, sent, content_type=kind).status_code == 404

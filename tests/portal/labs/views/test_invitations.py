@@ -34,9 +34,9 @@ def invite(manager: User, lab: Lab, email: str = NEW, role: str = "viewer") -> A
 
 
 def path_of(text: str) -> str:
-    found = re.search(r"https?://testserver(/invitation/[\w-]+/)", text)
-    assert found, text[:2000]
-    return found.group(1)
+    match = re.search(r"https?://testserver(/invitation/[\w-]+/)", text)
+    assert match, text[:2000]
+    return match.group(1)
 
 
 def mailed(manager: User, lab: Lab, email: str = NEW) -> str:

@@ -34,9 +34,9 @@ def made_token(manager: User, service_account: Membership, scope: str = "write")
     response = browser(manager).post(f"{SERVICE_ACCOUNTS}{service_account.pk}/token/", form)
     assert response.status_code == 201
     assert "no-store" in response["Cache-Control"]
-    found = re.search(r'id="secret">([^<]+)<', response.content.decode())
-    assert found
-    return found.group(1)
+    match = re.search(r'id="secret">([^<]+)<', response.content.decode())
+    assert match
+    return match.group(1)
 
 
 def request(secret: str, path: str = "/api/v1/me/", method: str = "get", **body: Any) -> Any:
@@ -52,9 +52,9 @@ def test_a_manager_creates_a_service_account_with_a_token(lab: Lab, manager: Use
     assert secret not in client.get(SERVICE_ACCOUNTS).content.decode()
     body = request(secret).json()
     assert body["user"]["full_name"] == "LIS export"
-    assert [(one["lab"]["slug"], one["role"]) for one in body["memberships"]] == [
-        ("north", "annotator")
-    ]
+    assert [
+        (membership["lab"]["slug"], membership["role"]) for membership in body["memberships"]
+    ] == [("north", "annotator")]
     made = request(secret, "/api/v1/cases/", "post", accession="A-1")
     assert made.status_code == 201
     assert "used" in client.get(SERVICE_ACCOUNTS).content.decode()

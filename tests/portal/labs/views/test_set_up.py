@@ -25,8 +25,8 @@ FORM = {
 def printed() -> str:
     out = io.StringIO()
     call_command("first_run", url="http://t.example", stdout=out)
-    found = re.search(r"within a day:\n\s+(\S+)\n", out.getvalue())
-    return found.group(1) if found else ""
+    match = re.search(r"within a day:\n\s+(\S+)\n", out.getvalue())
+    return match.group(1) if match else ""
 
 
 def test_who_reads_the_log_makes_the_first_lab_and_is_in(client: Client) -> None:

@@ -21,8 +21,8 @@ NEW_TOKEN = {"name": "LIS", "scope": "read", "days": "90"}
 
 
 def secret_on(response: Any) -> str:
-    found = re.search(r'id="secret">([^<]+)<', response.content.decode())
-    return found.group(1) if found else ""
+    match = re.search(r'id="secret">([^<]+)<', response.content.decode())
+    return match.group(1) if match else ""
 
 
 def test_a_new_token_is_shown_once_and_not_cached(page: Client) -> None:

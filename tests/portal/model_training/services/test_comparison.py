@@ -36,7 +36,7 @@ def put_over(world, manager, first):
 
 def own_in_use(world, base, rois):
     """An encoder of the lab whose one number tells the labels, of these regions."""
-    own = Encoder.objects.create(
+    lab_encoder = Encoder.objects.create(
         name="own",
         version="1",
         config_hash="own",
@@ -49,7 +49,7 @@ def own_in_use(world, base, rois):
     large = rois[0].label_id
     Embedding.objects.bulk_create(
         Embedding(
-            encoder=own,
+            encoder=lab_encoder,
             roi=roi,
             roi_version=roi.version,
             lab_id=roi.lab_id,
@@ -58,7 +58,7 @@ def own_in_use(world, base, rois):
         )
         for roi in rois
     )
-    return own
+    return lab_encoder
 
 
 def test_the_same_metric_learned_once_more_is_no_better_than_the_one_in_use(world, manager):
@@ -68,13 +68,13 @@ def test_the_same_metric_learned_once_more_is_no_better_than_the_one_in_use(worl
     second = learned(world, manager)
     assert (second.base, second.compared_with) == (first.base, first.encoder)
     assert second.is_better is False
-    found, before = result_of(second), result_of(first)
-    assert [one.old for one in found.measures] == pytest.approx(
-        [one.new for one in before.measures], abs=1e-6
+    result, before = result_of(second), result_of(first)
+    assert [measure.old for measure in result.measures] == pytest.approx(
+        [measure.new for measure in before.measures], abs=1e-6
     )
-    assert all(one.gain == pytest.approx(0, abs=1e-6) for one in found.measures)
-    assert all(one.better == one.worse == 0 for one in found.changes)
-    assert all(one.old == one.new for one in found.examples)
+    assert all(measure.gain == pytest.approx(0, abs=1e-6) for measure in result.measures)
+    assert all(change.better == change.worse == 0 for change in result.changes)
+    assert all(example.old == example.new for example in result.examples)
     with pytest.raises(ConflictError, match="not better"):
         learning_promote(learning=second, user=manager)
 
@@ -85,12 +85,15 @@ def test_a_metric_is_compared_with_the_labs_encoder_on_regions_that_it_has_embed
     own = own_in_use(world, base, rois[1:])  # one region has no vector of it yet
     learning = learned(world, manager)
     assert (learning.base, learning.compared_with) == (base, own)
-    found = result_of(learning)
-    assert found.regions == 59
-    assert found.measures[0].old == 1.0  # it knows the labels
+    comparison = result_of(learning)
+    assert comparison.regions == 59
+    assert comparison.measures[0].old == 1.0  # it knows the labels
     assert learning.is_better is False
     labels = {str(roi.pk): roi.label_id for roi in rois}
-    assert all({labels[key] for key in one.old} == {labels[one.roi]} for one in found.examples)
+    assert all(
+        {labels[key] for key in example.old} == {labels[example.roi]}
+        for example in comparison.examples
+    )
 
 
 def test_promoting_after_the_searches_changed_is_a_conflict(world, manager):

@@ -46,7 +46,7 @@ def search(user, roi, **options):
     return roi_search(roi=roi, user=user, options={**plain, **options})
 
 
-def found(result):
+def hit_ids(result):
     return [hit.roi.pk for hit in result.hits]
 
 
@@ -57,12 +57,17 @@ def test_labels_that_can_be_learned_make_an_encoder_of_the_lab(world, manager):
     assert learning.is_better
     assert (result.regions, result.patients, result.test_patients) == (60, 15, 5)
     assert result.learned_patients + result.test_patients == 15
-    assert {one.label for one in result.changes} == {"large", "small"}
+    assert {change.label for change in result.changes} == {"large", "small"}
     assert result.measures[0].low > 0
-    own, base = learning.encoder, encoder_default()
-    assert (own.lab, own.base, own.dim, own.kind) == (world.lab, base, 4, "histology")
-    assert not own.is_default and not own.is_next
-    assert own.calibration is None  # 60 regions hold too few pairs that are unrelated
+    lab_encoder, base = learning.encoder, encoder_default()
+    assert (lab_encoder.lab, lab_encoder.base, lab_encoder.dim, lab_encoder.kind) == (
+        world.lab,
+        base,
+        4,
+        "histology",
+    )
+    assert not lab_encoder.is_default and not lab_encoder.is_next
+    assert lab_encoder.calibration is None  # 60 regions hold too few pairs that are unrelated
     assert learning.use == "no"
     assert [job.state for job in jobs("metric_learn")] == [JobState.SUCCEEDED]
     assert LearningResult.from_json(result.as_json()) == result
@@ -79,7 +84,7 @@ def test_random_labels_give_no_better_metric(world, manager):
 
 
 def test_only_judgements_are_learned_from(world, manager, annotator):
-    rois = [roi for own in filled(world, labelled=False, each=4) for roi in own]
+    rois = [roi for of_canvas in filled(world, labelled=False, each=4) for roi in of_canvas]
     rng = np.random.default_rng(1)
     for at, roi in enumerate(rois):
         for other in rng.choice(len(rois), 8, replace=False):
@@ -112,17 +117,19 @@ def test_simultaneous_requests_get_one_learning(world, manager):
 
 def test_searches_use_the_old_encoder_until_all_is_embedded(world, manager):
     rois, learning = promoted(world, manager)
-    query, base, own = rois[0][0], learning.base, learning.encoder
+    query, base, lab_encoder = rois[0][0], learning.base, learning.encoder
     before = search(manager, query)
     assert before.query.encoder == base
     assert learning_get(manager, learning.pk).use == "preparing"
     world.run_jobs()
     assert learning_get(manager, learning.pk).use == "yes"
     after = search(manager, query)
-    assert after.query.encoder == own
+    assert after.query.encoder == lab_encoder
     vectors = {row.encoder_id: vector_of(row) for row in Embedding.objects.filter(roi=query)}
-    np.testing.assert_allclose(vectors[own.pk], mapped(own, vectors[base.pk][None])[0], rtol=1e-6)
-    assert Embedding.objects.filter(encoder=own).count() == 60
+    np.testing.assert_allclose(
+        vectors[lab_encoder.pk], mapped(lab_encoder, vectors[base.pk][None])[0], rtol=1e-6
+    )
+    assert Embedding.objects.filter(encoder=lab_encoder).count() == 60
 
     def right(result):
         return sum(hit.roi.label_id == query.label_id for hit in result.hits)
@@ -140,12 +147,12 @@ def test_old_answers_can_be_repeated_by_naming_their_encoder(world, manager):
         options={"k": 10, "expand": 0, "diffuse": False},
         encoder_id=learning.base_id,
     )
-    assert found(again) == found(before)
+    assert hit_ids(again) == hit_ids(before)
     assert [hit.distance for hit in again.hits] == [hit.distance for hit in before.hits]
     learning_roll_back(learning=learning, user=manager)
     now = search(manager, rois[0][0])
     assert now.query.encoder == learning.base
-    assert found(now) == found(before)
+    assert hit_ids(now) == hit_ids(before)
     learned_again = roi_search(
         roi=rois[0][0], user=manager, options={"k": 10}, encoder_id=learning.encoder_id
     )
@@ -156,9 +163,9 @@ def test_new_regions_are_searched_by_the_trained_encoder_at_once(world, manager)
     rois, learning = promoted(world, manager)
     world.run_jobs()
     drawn = world.embedded(world.canvas(world.case("new", "patient new")), 100, 100, 41)
-    own = Embedding.objects.get(roi=drawn, encoder=learning.encoder)
-    assert own.roi_version == drawn.version
-    assert drawn.pk in found(search(manager, rois[0][0], k=60))
+    embedding = Embedding.objects.get(roi=drawn, encoder=learning.encoder)
+    assert embedding.roi_version == drawn.version
+    assert drawn.pk in hit_ids(search(manager, rois[0][0], k=60))
     assert search(manager, drawn).query.encoder == learning.encoder
 
 
@@ -176,7 +183,7 @@ def test_redrawn_and_deleted_regions_leave_the_lab_encoder_too(world, manager):
     rois, _ = promoted(world, manager)
     world.run_jobs()
     embeddings_supersede(roi_ids=[rois[1][0].pk])
-    assert rois[1][0].pk not in found(search(manager, rois[0][0], k=60))
+    assert rois[1][0].pk not in hit_ids(search(manager, rois[0][0], k=60))
 
 
 def test_a_killed_job_continues_after_its_last_part(world, manager, monkeypatch):
@@ -196,13 +203,13 @@ def test_a_killed_job_continues_after_its_last_part(world, manager, monkeypatch)
     monkeypatch.setattr("portal.embeddings.tasks.lab_encoders.mapped_vectors_add", dies)
     with pytest.raises(KeyboardInterrupt):
         job_run(job.pk)
-    own = Embedding.objects.filter(encoder=learning.encoder)
-    assert own.count() == 25
+    embeddings = Embedding.objects.filter(encoder=learning.encoder)
+    assert embeddings.count() == 25
     assert not Encoder.objects.get(pk=learning.encoder_id).is_default
     Job.objects.filter(pk=job.pk).update(state=JobState.QUEUED, lease_token=None)
     world.run_jobs()
     assert parts == [25, 0, 25, 10, 0]
-    assert own.count() == 60
+    assert embeddings.count() == 60
     assert Encoder.objects.get(pk=learning.encoder_id).is_default
 
 
@@ -258,7 +265,7 @@ def test_regions_drawn_after_a_rollback_are_embedded_on_promotion(world, manager
     assert not Embedding.objects.filter(roi=drawn, encoder=learning.encoder).exists()
     learning_promote(learning=learning, user=manager)
     world.run_jobs()
-    assert drawn.pk in found(search(manager, rois[0][0], k=60))
+    assert drawn.pk in hit_ids(search(manager, rois[0][0], k=60))
 
 
 def test_a_new_shared_encoder_deactivates_maps_of_the_old_one(world, manager, encoder):

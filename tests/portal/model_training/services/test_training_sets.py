@@ -64,9 +64,9 @@ def test_regions_are_written_without_names_and_the_export_is_audited(world, mana
     for row in rows:  # the canvas is smaller than what is written of a small region
         assert np.asarray(Image.open(out / row["file"])).shape == (SIDE // 2, SIDE // 2, 3)
         assert shapely.from_wkt(row["geometry"]).bounds == (25, 20, 175, 170)
-    found = "".join(path.read_text() for path in out.glob("**/*.*") if path.suffix != ".png")
-    found += "".join(str(path) for path in out.rglob("*"))
-    assert not any(name in found for name in ("Doe", "Roe", "S-1", "S-3"))
+    text = "".join(path.read_text() for path in out.glob("**/*.*") if path.suffix != ".png")
+    text += "".join(str(path) for path in out.rglob("*"))
+    assert not any(name in text for name in ("Doe", "Roe", "S-1", "S-3"))
     entry = AuditEntry.objects.get(action="roi.exported")
     assert (entry.actor_id, entry.lab_id) == (manager.pk, lab.pk)
     assert entry.details["count"] == 4

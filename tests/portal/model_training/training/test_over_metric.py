@@ -63,9 +63,11 @@ def test_a_trained_encoder_replaces_a_metric_in_use_and_is_rolled_back(archive, 
     archive.run_jobs()
     trained = read(manager, trained)
     assert (trained.base, trained.compared_with) == (base, metric.encoder)
-    old = [one.old for one in measures(trained)]
-    assert old == pytest.approx([one.new for one in measures(metric)], abs=1e-6)
-    assert old != pytest.approx([one.old for one in measures(metric)], abs=1e-3)  # the base's
+    old = [measure.old for measure in measures(trained)]
+    assert old == pytest.approx([measure.new for measure in measures(metric)], abs=1e-6)
+    assert old != pytest.approx(
+        [measure.old for measure in measures(metric)], abs=1e-3
+    )  # the base's
     assert searched(manager, query).query.encoder == metric.encoder
 
     trained = taken(archive, manager, trained)
@@ -73,11 +75,14 @@ def test_a_trained_encoder_replaces_a_metric_in_use_and_is_rolled_back(archive, 
     between = searched(manager, query)
     assert between.query.encoder == metric.encoder
     assert [hit.distance for hit in between.hits] == [hit.distance for hit in before.hits]
-    (early, _), own = drawn(archive, PATIENTS), {metric.encoder_id, trained.encoder_id}
+    (early, _), lab_encoders = drawn(archive, PATIENTS), {metric.encoder_id, trained.encoder_id}
     archive.run_jobs()
     assert (read(manager, metric).use, read(manager, trained).use) == ("no", "yes")
     assert searched(manager, query).query.encoder == trained.encoder
-    assert embedded_by(early) == {base.pk, *own}  # both had to be kept up when it was drawn
+    assert embedded_by(early) == {
+        base.pk,
+        *lab_encoders,
+    }  # both had to be kept up when it was drawn
     assert Encoder.objects.filter(lab=archive.lab, is_default=True).count() == 1
     (late, _) = drawn(archive, PATIENTS + 1)
     archive.run_jobs()

@@ -98,18 +98,22 @@ def test_an_encoder_is_trained_compared_activated_and_rolled_back(
     result = LearningResult.from_json(learning.result)
     assert (result.regions, result.patients, result.test_patients) == (28, 14, 5)
     assert (result.learned_regions, result.learned_patients) == (18, 9)
-    assert {one.label for one in result.changes} == {"dense", "sparse"}
+    assert {change.label for change in result.changes} == {"dense", "sparse"}
     assert result.chosen == f"20 steps from {learning.base}"
     assert len(learning.training["loss"]) == len(learning.training["held_out"]) == 20
     assert learning.trained_s > 0
-    own = learning.encoder
-    assert (own.lab, own.base, own.is_trained) == (archive.lab, learning.base, True)
+    lab_encoder = learning.encoder
+    assert (lab_encoder.lab, lab_encoder.base, lab_encoder.is_trained) == (
+        archive.lab,
+        learning.base,
+        True,
+    )
     (entry,) = AuditEntry.objects.filter(action="roi.exported")  # written once, by two attempts
     assert (entry.actor_id, entry.details["count"]) == (manager.pk, 28)
     body = api.get(f"{URL}{learning.pk}/").json()
     assert body["training"]["steps"] == 20 and body["encoder"]["lab"] == str(archive.lab.pk)
     assert api_as(stranger).get(f"{URL}{learning.pk}/").status_code == 404
-    assert api_as(stranger).get(f"/api/v1/encoders/{own.pk}/").status_code == 404
+    assert api_as(stranger).get(f"/api/v1/encoders/{lab_encoder.pk}/").status_code == 404
 
     page = client_of(manager)
     shown = page.get(f"/lab/learning/{learning.pk}/").content.decode()
@@ -126,15 +130,15 @@ def test_an_encoder_is_trained_compared_activated_and_rolled_back(
     archive.run_jobs()
     assert learning_get(manager, learning.pk).use == "yes"
     after = searched(manager, query)
-    assert after.query.encoder == own
-    assert Embedding.objects.filter(encoder=own).count() == 28
+    assert after.query.encoder == lab_encoder
+    assert Embedding.objects.filter(encoder=lab_encoder).count() == 28
     vectors = {row.encoder_id: vector_of(row) for row in Embedding.objects.filter(roi=query)}
-    assert 0 < np.linalg.norm(vectors[own.pk] - vectors[learning.base_id]) < 2
+    assert 0 < np.linalg.norm(vectors[lab_encoder.pk] - vectors[learning.base_id]) < 2
 
     new = drawn(archive, PATIENTS)[0]
     archive.run_jobs()
-    assert Embedding.objects.filter(roi=new, encoder=own).exists()
-    assert searched(manager, new).query.encoder == own
+    assert Embedding.objects.filter(roi=new, encoder=lab_encoder).exists()
+    assert searched(manager, new).query.encoder == lab_encoder
     assert new.pk in {hit.roi.pk for hit in searched(manager, query, k=60).hits}
 
     learning_roll_back(learning=learning, user=manager)
@@ -142,14 +146,14 @@ def test_an_encoder_is_trained_compared_activated_and_rolled_back(
     assert back.query.encoder == learning.base
     old = {hit.roi.pk: hit.distance for hit in before.hits}
     assert old.items() <= {hit.roi.pk: hit.distance for hit in back.hits}.items()
-    by_name = searched(manager, query, encoder_id=own.pk)
+    by_name = searched(manager, query, encoder_id=lab_encoder.pk)
     assert [hit.roi.pk for hit in by_name.hits][: len(after.hits)]
 
 
 def test_damaged_weights_spoil_neither_new_regions_nor_the_archive(archive, manager):
     """They fail the job that goes by them, and no region is called impossible for it."""
     base = encoder_default()
-    own = Encoder.objects.create(
+    lab_encoder = Encoder.objects.create(
         name="own",
         version="1",
         config_hash="o",
@@ -160,12 +164,12 @@ def test_damaged_weights_spoil_neither_new_regions_nor_the_archive(archive, mana
         is_default=True,
     )
     Learning.objects.create(
-        lab=archive.lab, kind=HISTOLOGY, base=base, encoder=own, weights=b"no weights"
+        lab=archive.lab, kind=HISTOLOGY, base=base, encoder=lab_encoder, weights=b"no weights"
     )
     new = drawn(archive, PATIENTS)[0]
     archive.run_jobs()
     assert Embedding.objects.filter(roi=new, encoder=base).exists()
-    assert not Embedding.objects.filter(encoder=own).exists()
+    assert not Embedding.objects.filter(encoder=lab_encoder).exists()
     assert not Unembeddable.objects.exists()
     assert {job.state for job in jobs("roi_embed")} == {JobState.SUCCEEDED}
     assert {(job.state, job.error_code) for job in jobs("encoder_embed")} == {
@@ -226,9 +230,9 @@ def test_an_erasure_restarts_a_running_training(archive, manager, monkeypatch):
 
 def test_an_export_ends_if_its_folder_is_removed(archive, manager, tmp_path):
     out = tmp_path / "set"
-    found = Mock(side_effect=lambda done, *_: shutil.rmtree(out) if done == 3 else None)
+    progress = Mock(side_effect=lambda done, *_: shutil.rmtree(out) if done == 3 else None)
     with pytest.raises(FileNotFoundError):
-        training_set_write(lab=archive.lab, user=manager, out=out, progress=found)
+        training_set_write(lab=archive.lab, user=manager, out=out, progress=progress)
     assert not out.exists()
 
 

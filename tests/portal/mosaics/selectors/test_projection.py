@@ -69,10 +69,10 @@ def test_an_roi_of_a_frame_appears_on_the_mosaic(api: APIClient, built: Mosaic) 
     on_frame(built, 3)
     body = api.get(url(built, "projected-rois")).json()
     assert body["count"] == 1
-    found = body["results"][0]
-    assert ring_of(found["geometry"]) == {(30, 30), (50, 30), (50, 50), (30, 50)}
-    assert (found["roi"], found["frame_index"], found["share"]) == (str(roi.pk), 2, 1.0)
-    assert found["drawn_on"] == str(built.video.canvas_id)
+    row = body["results"][0]
+    assert ring_of(row["geometry"]) == {(30, 30), (50, 30), (50, 50), (30, 50)}
+    assert (row["roi"], row["frame_index"], row["share"]) == (str(roi.pk), 2, 1.0)
+    assert row["drawn_on"] == str(built.video.canvas_id)
 
 
 def test_an_roi_of_the_mosaic_appears_in_a_frame_cut_to_its_view(
@@ -153,26 +153,26 @@ def test_there_and_back_is_the_same_outline() -> None:
         assert there is not None
         back = projected_geometry(there[0], by(np.linalg.inv(H)), large)
         assert back is not None
-        found = shapely.from_geojson(shapely.to_geojson(shapely.geometry.shape(back[0])))
+        result = shapely.from_geojson(shapely.to_geojson(shapely.geometry.shape(back[0])))
         truth = shapely.geometry.shape(square(20, 20, 30))
-        assert shapely.symmetric_difference(found, truth).area < 2
+        assert shapely.symmetric_difference(result, truth).area < 2
 
 
 def test_holes_and_parts_remain_and_lines_are_dropped() -> None:
     hole = [[30, 30], [40, 30], [40, 40], [30, 40], [30, 30]]
     outer = square(20, 20, 40)["coordinates"][0]
-    found = projected_geometry(
+    result = projected_geometry(
         {"type": "Polygon", "coordinates": [outer, hole]}, by(np.eye(3)), VIEW
     )
-    assert found is not None
-    assert shapely.geometry.shape(found[0]).area == pytest.approx(1500)
+    assert result is not None
+    assert shapely.geometry.shape(result[0]).area == pytest.approx(1500)
     two = {
         "type": "MultiPolygon",
         "coordinates": [square(5, 5, 10)["coordinates"], square(50, 5, 10)["coordinates"]],
     }
-    found = projected_geometry(two, by(np.eye(3)), VIEW)
-    assert found is not None
-    assert found[0]["type"] == "MultiPolygon"
+    result = projected_geometry(two, by(np.eye(3)), VIEW)
+    assert result is not None
+    assert result[0]["type"] == "MultiPolygon"
     assert projected_geometry(square(99, 10, 10), by(np.eye(3)), VIEW) is None  # touches the edge
     assert projected_geometry(square(10, 10, 10), by(np.diag([1.0, 1, -1])), VIEW) is None  # behind
 
@@ -192,9 +192,9 @@ def test_a_frame_with_a_mesh_bends_the_outline_and_locates_the_point(
     built: Mosaic, annotator: User
 ) -> None:
     roi = on_mosaic(built)
-    flat = {found.frame.index: found for found in frames_of_roi(built, roi)}
+    flat = {frame.frame.index: frame for frame in frames_of_roi(built, roi)}
     MosaicFrame.objects.update(mesh=BENT.tolist())
-    bent = {found.frame.index: found for found in frames_of_roi(built, roi)}
+    bent = {frame.frame.index: frame for frame in frames_of_roi(built, roi)}
     index = min(flat.keys() & bent.keys())
     x, y = flat[index].frame.xy_frame
     at = np.interp(x, np.linspace(0, 99, 9), BENT[0, :, 1])

@@ -78,8 +78,8 @@ def test_targets_are_videos_and_mosaics_of_the_patient(
     Case.objects.filter(pk=other_patient.case_id).update(patient_key="p-8")
     foreign = make_video(other_lab, stranger)
     Case.objects.filter(pk=foreign.case_id).update(patient_key=PATIENT)
-    found = set(followup_targets(make_place(patient)).values_list("pk", flat=True))
-    assert found == {later.canvas_id, mosaic.canvas_id}
+    names = set(followup_targets(make_place(patient)).values_list("pk", flat=True))
+    assert names == {later.canvas_id, mosaic.canvas_id}
 
 
 def test_without_a_pseudonym_only_the_case_counts(
@@ -87,8 +87,8 @@ def test_without_a_pseudonym_only_the_case_counts(
 ) -> None:
     make_video(lab, annotator, accession="V-2")
     same_patient = make_video(lab, annotator, accession="V-1", name="Beside")
-    found = followup_targets(make_place(ready_video)).values_list("pk", flat=True)
-    assert list(found) == [same_patient.canvas_id]
+    rows = followup_targets(make_place(ready_video)).values_list("pk", flat=True)
+    assert list(rows) == [same_patient.canvas_id]
 
 
 def test_another_patient_a_deleted_place_and_a_slide_are_refused(
@@ -135,12 +135,12 @@ def test_rest_roles_and_other_labs(
     assert api_as(stranger).post(FOLLOWUPS, body).status_code == 404
     answer = api.post(FOLLOWUPS, body)
     assert (answer.status_code, answer.json()["state"]) == (202, "preparing")
-    one = f"{FOLLOWUPS}{answer.json()['id']}/"
-    assert api_as(viewer).get(one).status_code == 200
-    assert api_as(stranger).get(one).status_code == 404
-    assert api_as(stranger).get(f"{one}matches/1.jpg").status_code == 404
-    assert api.get(f"{one}matches/1.jpg").status_code == 404
-    assert APIClient().get(one).status_code == 401
+    url = f"{FOLLOWUPS}{answer.json()['id']}/"
+    assert api_as(viewer).get(url).status_code == 200
+    assert api_as(stranger).get(url).status_code == 404
+    assert api_as(stranger).get(f"{url}matches/1.jpg").status_code == 404
+    assert api.get(f"{url}matches/1.jpg").status_code == 404
+    assert APIClient().get(url).status_code == 401
     for bad in ({}, {"roi": "x"}, body | {"target": None}):
         assert api.post(FOLLOWUPS, bad).status_code == 400
     assert len(api.get(FOLLOWUPS, {"roi": body["roi"]}).json()["results"]) == 1

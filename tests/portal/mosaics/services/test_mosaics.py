@@ -92,7 +92,7 @@ def test_mosaics_follow_the_title_of_their_video(built: Mosaic, annotator: User)
     item_rename(item=built.video, user=annotator, name="Second look")
     built.refresh_from_db()
     assert built.name.startswith("Second look mosaic")
-    names = [one.canvas.name for one in built.components.select_related("canvas")]
+    names = [component.canvas.name for component in built.components.select_related("canvas")]
     assert names and all(name.startswith("Second look mosaic") for name in names)
     assert not Job.objects.filter(target_name__contains=before).exists()
 

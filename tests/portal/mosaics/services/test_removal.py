@@ -34,7 +34,7 @@ OnCommit = Callable[..., Any]
 
 def files_of(mosaic: Mosaic) -> list[Path]:
     """A file in each folder that belongs to it."""
-    found = [
+    paths = [
         archive_storage.derived_folder(mosaic.pk) / "mosaic.tif",
         build_cache_stages(mosaic) / "survey.npz",
         *(
@@ -42,10 +42,10 @@ def files_of(mosaic: Mosaic) -> list[Path]:
             for component in mosaic.components.all()
         ),
     ]
-    for path in found:
+    for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-    return found
+    return paths
 
 
 def test_rows_and_files_go_and_the_video_stays(

@@ -6,6 +6,6 @@ from portal.operations.doctor.findings import DoctorFinding
 
 
 def only(findings: list[DoctorFinding], part: str = "") -> DoctorFinding:
-    (found,) = [finding for finding in findings if not part or finding.part == part]
-    assert (found.remedy == "") == (found.level == "ok"), "what is wrong has something to do"
-    return found
+    (result,) = [finding for finding in findings if not part or finding.part == part]
+    assert (result.remedy == "") == (result.level == "ok"), "what is wrong has something to do"
+    return result

@@ -43,9 +43,9 @@ def test_storage_is_checked_for_space_and_write_access(
     storage: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def usage(free: int) -> Callable[[Path], Any]:
-        found = Usage()
-        found.free, found.total = free, 2**40
-        return lambda _: found
+        result = Usage()
+        result.free, result.total = free, 2**40
+        return lambda _: result
 
     monkeypatch.setattr(machine.shutil, "disk_usage", usage(2**39))
     assert only(machine.storage()).level == "ok"
@@ -73,8 +73,8 @@ def test_a_partial_or_missing_sandbox_is_reported(
     )
     assert only(machine.sandbox()).level == "ok"
     monkeypatch.setattr(machine, "confinement", lambda: Confinement("", "seccomp", "seccomp"))
-    found = only(machine.sandbox())
-    assert found.level == "warning" and "files by nothing" in found.message
+    finding = only(machine.sandbox())
+    assert finding.level == "warning" and "files by nothing" in finding.message
 
     def dead() -> Confinement:
         raise OSError("no")
@@ -109,17 +109,17 @@ def test_a_device_or_encoder_that_cannot_be_loaded_is_reported(
         raise subprocess.CalledProcessError(1, "python", stderr=trace)
 
     monkeypatch.setattr(machine, "_loaded", fails)
-    found = only(machine.models())
-    assert found.level == "error" and "there is no GPU" in found.message
+    result = only(machine.models())
+    assert result.level == "error" and "there is no GPU" in result.message
 
 
 @pytest.mark.slow
 @pytest.mark.endurance
 def test_the_default_encoders_load_in_another_process(settings: Any) -> None:
     settings.TESSERA_ENCODERS = {"histology": "default", "endoscopy": "no-such-encoder"}
-    found = machine._loaded()
-    assert found["device"] and "version" in found["encoders"]["histology"]
-    assert "no-such-encoder" in found["encoders"]["endoscopy"]["error"]
+    loaded = machine._loaded()
+    assert loaded["device"] and "version" in loaded["encoders"]["histology"]
+    assert "no-such-encoder" in loaded["encoders"]["endoscopy"]["error"]
 
 
 # --- pages -----------------------------------------------------------------------------------
@@ -163,8 +163,10 @@ def test_debug_pages_and_a_known_key_are_reported(settings: Any) -> None:
 
 def test_a_queue_without_a_worker_is_named() -> None:
     heartbeat.write_heartbeat("cpu", "default")
-    found = only(running.workers())
-    assert found.level == "error" and "gpu" in found.message and "default" not in found.message
+    finding = only(running.workers())
+    assert (
+        finding.level == "error" and "gpu" in finding.message and "default" not in finding.message
+    )
     heartbeat.write_heartbeat("gpu", "gpu")
     assert only(running.workers()).level == "ok"
     WorkerHeartbeat.objects.update(last_seen_at=timezone.now() - timedelta(minutes=5))
@@ -190,8 +192,8 @@ def test_jobs_that_wait_long_or_have_an_unknown_kind_are_reported(lab: Lab, kind
     job = job_submit(kind=kind, args={}, lab=lab, user=None)
     assert only(running.queue()).level == "ok"
     Job.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(hours=3))
-    found = only(running.queue())
-    assert found.level == "warning" and "3.0 h" in found.message
+    finding = only(running.queue())
+    assert finding.level == "warning" and "3.0 h" in finding.message
     REGISTRY.pop(kind)
     assert "does not know: waits" in running.queue()[0].message
 
@@ -202,8 +204,8 @@ def test_an_index_without_the_latest_embeddings_is_reported(
     assert only(running.index()).level == "ok"
     state = IndexState("roi-default 4.0", 10.0, 50_000)
     monkeypatch.setattr(running, "index_states", lambda: [state])
-    found = only(running.index())
-    assert found.level == "warning" and "50000" in found.message
+    finding = only(running.index())
+    assert finding.level == "warning" and "50000" in finding.message
 
 
 def test_a_missing_or_old_backup_is_reported() -> None:
@@ -283,5 +285,5 @@ def test_problems_of_a_fresh_installation_are_reported(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    wrong = {found["part"] for found in json.loads(done.stdout) if found["level"] == "error"}
+    wrong = {load["part"] for load in json.loads(done.stdout) if load["level"] == "error"}
     assert "migrations" in wrong

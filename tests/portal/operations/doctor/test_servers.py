@@ -33,8 +33,8 @@ def test_an_unreachable_database_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
         raise DatabaseError("no")
 
     monkeypatch.setattr(servers, "database_now", away)
-    found = only(servers.database())
-    assert (found.level, "TESSERA_DATABASE_URL" in found.remedy) == ("error", True)
+    finding = only(servers.database())
+    assert (finding.level, "TESSERA_DATABASE_URL" in finding.remedy) == ("error", True)
 
 
 def test_a_read_only_database_file_is_an_error(
@@ -49,8 +49,8 @@ def test_a_read_only_database_file_is_an_error(
         ensure_connection=lambda: None,
     )
     monkeypatch.setattr(servers, "connection", wrapper)
-    found = only(servers.database())
-    assert found.level == "error" and "not written" in found.message
+    finding = only(servers.database())
+    assert finding.level == "error" and "not written" in finding.message
 
 
 def test_a_slow_database_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,8 +68,12 @@ def test_pending_migrations_are_reported(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(servers, "MigrationExecutor", Executor)
     plan: list[tuple[str, bool]] = [("jobs.0002_payload_and_request", False)]
-    found = servers._migrations()
-    assert found.level == "error" and "1 migrations" in found.message and "migrate" in found.remedy
+    findings = servers._migrations()
+    assert (
+        findings.level == "error"
+        and "1 migrations" in findings.message
+        and "migrate" in findings.remedy
+    )
     plan = []
     assert servers._migrations().level == "ok"
 
@@ -78,15 +82,15 @@ def test_pending_migrations_are_reported(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_wrong_clock_is_reported(monkeypatch: pytest.MonkeyPatch, hours: int, word: str) -> None:
     real = metrics.database_now
     monkeypatch.setattr(servers, "database_now", lambda: real() - timedelta(hours=hours))
-    found = only(servers.database(), "clock")
-    assert found.level == "warning" and word in found.message
+    finding = only(servers.database(), "clock")
+    assert finding.level == "warning" and word in finding.message
 
 
 def test_an_unreachable_broker_is_an_error(settings: Any) -> None:
     assert only(servers.broker()).level == "ok"
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
-    found = only(servers.broker())
-    assert (found.level, found.message) == (
+    finding = only(servers.broker())
+    assert (finding.level, finding.message) == (
         "error",
         "The broker redis://127.0.0.1:1/0 does not answer"
         " (Error 111 connecting to 127.0.0.1:1. Connection refused.).",
@@ -104,8 +108,8 @@ def test_a_cache_that_fails_or_loses_values_is_reported(settings: Any) -> None:
     assert "does not answer" in only(servers.cached()).message
     backend = "portal.core.caches.FallbackCache"  # continues by itself, but is reported
     settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": "redis://127.0.0.1:1/0"}}
-    found = only(servers.cached())
-    assert found.level == "warning" and "each process" in found.message
+    finding = only(servers.cached())
+    assert finding.level == "warning" and "each process" in finding.message
 
 
 def test_missing_or_unreachable_mail_is_reported(settings: Any) -> None:
@@ -114,8 +118,8 @@ def test_missing_or_unreachable_mail_is_reported(settings: Any) -> None:
     assert only(servers.mail()).level == "warning"
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-    found = only(servers.mail())
-    assert found.level == "error" and "127.0.0.1:1 does not answer" in found.message
+    finding = only(servers.mail())
+    assert finding.level == "error" and "127.0.0.1:1 does not answer" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -134,5 +138,5 @@ def test_wrong_mail_settings_are_reported(
     settings.EMAIL_HOST = "mail.lab"
     server = type("Server", (), {"open": staticmethod(opened)})
     monkeypatch.setattr(servers, "get_connection", server)
-    found = only(servers.mail())
-    assert message in found.message and remedy in found.remedy
+    finding = only(servers.mail())
+    assert message in finding.message and remedy in finding.remedy

@@ -47,8 +47,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def known(server: Server) -> dict[str, str]:
-    found: dict[str, str] = json.loads(server.python(PREPARE))
-    return found
+    data: dict[str, str] = json.loads(server.python(PREPARE))
+    return data
 
 
 def _call(
@@ -59,9 +59,9 @@ def _call(
     sent = {"Authorization": f"Bearer {token}"} | given
     connection.request(method, path, body or None, sent)
     answer = connection.getresponse()
-    found = answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read()
+    response = answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read()
     connection.close()
-    return found
+    return response
 
 
 def _announce(server: Server, known: dict[str, str], lab: str) -> str:
@@ -114,7 +114,9 @@ def test_slow_uploads_of_one_person_hold_up_neither_pages_nor_another_lab(
             return sum(map(bool, refused)) == 3
 
         until(some_are_refused)
-        assert all(b" 429 " in one and b"too-many-transfers" in one for one in refused if one)
+        assert all(
+            b" 429 " in upload and b"too-many-transfers" in upload for upload in refused if upload
+        )
         assert _call(server, "GET", "/api/v1/cases/", token)[0] == 200
         other = _announce(server, known, "two")
         data = _piece_head(other, known["two-write"]) + b"b" * SIZE
@@ -209,9 +211,9 @@ def test_an_answer_made_while_it_is_sent_stays_in_one_thread_and_ends_when_it_is
             seen.append("ended")
 
     async def leave_early() -> None:
-        found = _parts_in_thread(parts())
-        assert [await anext(found) for _ in range(3)] == [b"part"] * 3
-        await found.aclose()
+        received = _parts_in_thread(parts())
+        assert [await anext(received) for _ in range(3)] == [b"part"] * 3
+        await received.aclose()
 
     run_async(leave_early())
     until(lambda: seen[-1] == "ended")
@@ -220,15 +222,15 @@ def test_an_answer_made_while_it_is_sent_stays_in_one_thread_and_ends_when_it_is
 
 def test_a_lab_and_a_person_have_a_limit_each_and_get_their_turns_back() -> None:
     turns = TransferTurns()
-    one = {"person": PER_PERSON, "lab": PER_LAB}
+    item = {"person": PER_PERSON, "lab": PER_LAB}
     for _ in range(PER_PERSON):
-        turns.take(one)
+        turns.take(item)
     with pytest.raises(TooManyTransfersError):
-        turns.take(one)
+        turns.take(item)
     for number in range(PER_LAB - PER_PERSON):
         turns.take({number: PER_PERSON, "lab": PER_LAB})
     with pytest.raises(TooManyTransfersError):
         turns.take({"another": PER_PERSON, "lab": PER_LAB})
     turns.take({"another": PER_PERSON, "other lab": PER_LAB})
-    turns.give_back(one)
-    turns.take(one)
+    turns.give_back(item)
+    turns.take(item)

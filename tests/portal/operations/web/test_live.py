@@ -67,11 +67,11 @@ class Here:
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         with ThreadPoolExecutor(1) as loop:
-            found = loop.submit(asyncio.run, work)
-            found.add_done_callback(lambda _: self._calls.put(None))
+            task = loop.submit(asyncio.run, work)
+            task.add_done_callback(lambda _: self._calls.put(None))
             while (call := self._calls.get()) is not None:
                 call()
-        return found.result()
+        return task.result()
 
 
 @pytest.fixture
@@ -112,16 +112,16 @@ def test_the_stream_equals_the_api(
     tab, other = uuid.uuid4(), uuid.uuid4()
     presence_note(canvas=canvas, user=annotator, tab=other, view=[0, 0, 9, 9], roi_id=mine.pk)
     presence_note(canvas=canvas, user=reviewer, tab=tab)
-    status, found, etag = exchange(cookie_of(reviewer), tab=tab)
+    status, result, etag = exchange(cookie_of(reviewer), tab=tab)
     since = (timezone.now() - timedelta(seconds=1)).isoformat()
     url = f"/api/v1/canvases/{canvas.pk}/live/"
     by_api = api_as(reviewer).get(url, {"tab": str(tab), "since": since}).json()
-    assert status == 200 and found["cursor"] and by_api.pop("cursor") and found.pop("cursor")
-    for answer in found, by_api:
-        answer["changed"].sort(key=lambda one: str(one["id"]))
-    assert found == by_api
-    assert [one["name"] for one in found["people"]] == [str(annotator)]
-    assert {one["roi"]["version"] for one in found["changed"]} == {1, 2}
+    assert status == 200 and result["cursor"] and by_api.pop("cursor") and result.pop("cursor")
+    for answer in result, by_api:
+        answer["changed"].sort(key=lambda item: str(item["id"]))
+    assert result == by_api
+    assert [item["name"] for item in result["people"]] == [str(annotator)]
+    assert {item["roi"]["version"] for item in result["changed"]} == {1, 2}
     assert exchange(cookie_of(reviewer), tab=tab, etag=etag)[0] == 304
     assert exchange(cookie_of(reviewer), tab=tab, etag=etag, ago_s=RENEWED_S + 1)[0] == 200
 
@@ -135,12 +135,12 @@ def test_the_stream_and_the_api_count_writes_of_events(
         video_event_create(canvas=video, user=annotator, name=name, first_index=1)
         updates.look()
         answer = updates.answer(since=timezone.now(), user_id=reviewer.pk, tab=None)
-        found = json.loads(str(answer.text))["video_events"]
+        data = json.loads(str(answer.text))["video_events"]
         assert (
-            found
+            data
             == api_as(reviewer).get(f"/api/v1/canvases/{video.pk}/live/").json()["video_events"]
         )
-    assert found == 2
+    assert data == 2
 
 
 def test_fifty_pages_are_notified_of_an_edit_by_one_query(
@@ -156,8 +156,8 @@ def test_fifty_pages_are_notified_of_an_edit_by_one_query(
     roi = draw(canvas, annotator)
     # Canvas, people, changes, their ROIs, which are embedded, blindness; then who asks: three.
     with django_assert_max_num_queries(9):
-        found = [exchange(cookie)[1] for _ in range(50)]
-    assert all(one["changed"][0]["roi"]["id"] == str(roi.pk) for one in found)
+        bodies = [exchange(cookie)[1] for _ in range(50)]
+    assert all(item["changed"][0]["roi"]["id"] == str(roi.pk) for item in bodies)
 
 
 def test_a_change_is_sent_once_and_slow_clients_poll_the_api(
@@ -187,8 +187,8 @@ def test_a_flood_of_changes_sends_few_reloads(
     assert exchange(cookie)[1]["has_more"] is False
     monkeypatch.setattr(live_updates, "MAX_CHANGES", 1)
     draw(canvas, annotator), draw(canvas, annotator, 300)
-    found = exchange(cookie)[1]
-    assert (found["has_more"], found["changed"]) == (True, [])
+    body = exchange(cookie)[1]
+    assert (body["has_more"], body["changed"]) == (True, [])
     draw(canvas, annotator, 500)
     assert exchange(cookie, ago_s=-9)[1]["has_more"] is False  # it was sent a moment ago
     monkeypatch.setattr(live_updates, "RELOAD_EVERY_S", 0.0)

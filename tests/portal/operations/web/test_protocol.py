@@ -70,7 +70,7 @@ def test_ambiguous_requests_are_refused(run: Any, sent: bytes) -> None:
     recorder = Recorder()
     got = run(recorder).exchange(sent)
     assert got.startswith(b"HTTP/1.1 400 ") and got.count(b"HTTP/1.1 ") == 1
-    assert not [one for one in recorder.received if one.headers]
+    assert not [message for message in recorder.received if message.headers]
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
@@ -100,7 +100,7 @@ def test_requests_on_one_connection_are_answered_one_after_the_other(run: Any) -
         for number in range(3):
             client.sendall(b"GET /%d HTTP/1.1\r\nHost: t\r\n\r\n" % number)
             assert read_one(client).endswith(b"ok")
-    assert [one.path for one in recorder.received] == ["/0", "/1", "/2"]
+    assert [message.path for message in recorder.received] == ["/0", "/1", "/2"]
 
 
 def test_an_offer_of_another_protocol_is_answered_in_this_one(run: Any) -> None:

@@ -86,7 +86,7 @@ class Lab:
         assert (
             page.get(f"/rois/{self.rois[0].pk}/similar/explanation/{self.hit}/").status_code == 200
         )
-        found = MatchExplanation(
+        explanation = MatchExplanation(
             similarity=0.5,
             distance=1.0,
             boxes_a=((0, 0, 9, 9),),
@@ -95,12 +95,14 @@ class Lab:
             adds_b=(0.5,),
             colour=0.1,
         )
-        explanation_save(explanation_id=Explanation.objects.get(lab=self.lab).pk, explanation=found)
+        explanation_save(
+            explanation_id=Explanation.objects.get(lab=self.lab).pk, explanation=explanation
+        )
 
     def learn(self):
         """A metric of the lab's own, which nobody promoted."""
         base = Encoder.objects.get(lab=None)
-        own = Encoder.objects.create(
+        lab_encoder = Encoder.objects.create(
             name=f"learned-{self.lab.slug}",
             version="1",
             dim=4,
@@ -109,7 +111,7 @@ class Lab:
             base=base,
         )
         self.learning = Learning.objects.create(
-            lab=self.lab, kind=base.kind, base=base, compared_with=base, encoder=own
+            lab=self.lab, kind=base.kind, base=base, compared_with=base, encoder=lab_encoder
         )
 
     def secrets(self):
@@ -126,18 +128,18 @@ def labs(lab, other_lab, storage, encoder):
     rng = random.Random(20)
     both = Lab(lab, storage, rng), Lab(other_lab, storage, rng)
     both[0].world.run_jobs()
-    for one in both:  # one half of each lab in an index file, the other newer than it
-        index_build_submit(scope=Scope(Encoder.objects.get(), one.lab.pk))
-        map_draw_submit(lab=one.lab, kind=Modality.HISTOLOGY, user=one.people[Role.ANNOTATOR])
+    for side in both:  # one half of each lab in an index file, the other newer than it
+        index_build_submit(scope=Scope(Encoder.objects.get(), side.lab.pk))
+        map_draw_submit(lab=side.lab, kind=Modality.HISTOLOGY, user=side.people[Role.ANNOTATOR])
         both[0].world.run_jobs()
-        one.map = RegionMap.objects.get(lab=one.lab)
-        one.rois.append(one.world.embedded(one.canvases[0], 50, 50, label=one.label))
+        side.map = RegionMap.objects.get(lab=side.lab)
+        side.rois.append(side.world.embedded(side.canvases[0], 50, 50, label=side.label))
         for _ in range(6):
-            one.search()
-        one.freeze_and_explain()
+            side.search()
+        side.freeze_and_explain()
     both[0].world.run_jobs()
-    for one in both:
-        one.learn()
+    for side in both:
+        side.learn()
     assert IndexSnapshot.objects.values("lab").distinct().count() == 2
     return both
 

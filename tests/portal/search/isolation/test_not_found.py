@@ -89,17 +89,17 @@ APPS = ("portal.embeddings", "portal.explore", "portal.model_training", "portal.
 
 def _with_ids(patterns, before=""):
     """Addresses of searches that name something by its id."""
-    for one in patterns:
-        address = before + str(one.pattern)
-        if hasattr(one, "url_patterns"):
-            yield from _with_ids(one.url_patterns, address)
-        elif one.callback.__module__.startswith(APPS) and "uuid:" in address:
-            yield one.callback, address
+    for pattern in patterns:
+        address = before + str(pattern.pattern)
+        if hasattr(pattern, "url_patterns"):
+            yield from _with_ids(pattern.url_patterns, address)
+        elif pattern.callback.__module__.startswith(APPS) and "uuid:" in address:
+            yield pattern.callback, address
 
 
 def test_every_url_with_an_id_is_tested():
     requested = {
-        resolve(re.sub(r"\{\w+\}", str(uuid.UUID(int=0)), one)).func for _, one in ADDRESSES
+        resolve(re.sub(r"\{\w+\}", str(uuid.UUID(int=0)), item)).func for _, item in ADDRESSES
     }
     left = [
         address for view, address in _with_ids(get_resolver().url_patterns) if view not in requested
@@ -119,10 +119,10 @@ def _observable_response(search, *keys):
 
 @by_role
 def test_objects_of_another_lab_look_like_missing_ones(labs, role):
-    own, other = labs
-    page, api = signed_in(own.people[role])
+    lab, other = labs
+    page, api = signed_in(lab.people[role])
     for method, address in ADDRESSES:
-        client, found = api if "/api/" in address else page, []
+        client, result = api if "/api/" in address else page, []
         theirs = {
             "roi": other.rois[0].pk,
             "hit": other.hit,
@@ -135,18 +135,18 @@ def test_objects_of_another_lab_look_like_missing_ones(labs, role):
         }
         nobodys = {word: uuid.uuid4() for word in theirs}
         for keys in (nobodys, theirs, nobodys):  # what a session keeps is read at first
-            named = address.format(**keys, own=own.rois[0].pk)
-            found.append(
+            named = address.format(**keys, own=lab.rois[0].pk)
+            result.append(
                 _observable_response(partial(getattr(client, method), named), *keys.values())
             )
-        assert found[1] == found[2], address
-        assert found[1][0] == 404, address
+        assert result[1] == result[2], address
+        assert result[1][0] == 404, address
 
 
 def test_ids_of_another_lab_in_a_request_body_are_not_found(labs):
-    own, other = labs
-    page, api = signed_in(own.people[Role.MANAGER])
-    roi, query, shape = str(own.rois[0].pk), own.queries[0].pk, square(5, 5)
+    lab, other = labs
+    page, api = signed_in(lab.people[Role.MANAGER])
+    roi, query, shape = str(lab.rois[0].pk), lab.queries[0].pk, square(5, 5)
     region, area = other.rois[0].pk, {"source": "area", "geometry": shape}
     form, mark = {"source": "area", "geometry": json.dumps(shape)}, {"verdict": "alike"}
     bodies = (
@@ -174,20 +174,20 @@ def test_ids_of_another_lab_in_a_request_body_are_not_found(labs):
         (f"/rois/{roi}/label/", other.label.pk, lambda key: {"label": key, "version": "1"}),
     )
     for address, theirs, body in bodies:
-        nobodys, found = uuid.uuid4(), []
+        nobodys, result = uuid.uuid4(), []
         how = partial(api.post, format="json") if "/api/" in address else page.post
         for key in (nobodys, theirs, nobodys):
-            found.append(_observable_response(partial(how, address, body(str(key))), key))
-        assert found[1] == found[2], (address, body(""))
-        assert found[1][0] in (400, 404), (address, body(""))
+            result.append(_observable_response(partial(how, address, body(str(key))), key))
+        assert result[1] == result[2], (address, body(""))
+        assert result[1][0] in (400, 404), (address, body(""))
 
 
 @by_role
 def test_values_of_another_lab_match_no_region(labs, role):
     """Parameters that are not rejected: a lab, a label filter, and a withdrawn judgement."""
-    own, other = labs
+    lab, other = labs
     slug, label, region = other.lab.slug, other.label.pk, other.rois[0].pk
-    roi, query = own.rois[0].pk, own.queries[0].pk
+    roi, query = lab.rois[0].pk, lab.queries[0].pk
     requested = (
         (slug, "get", lambda key: f"/browse/?lab={key}"),
         (slug, "get", lambda key: f"/browse/unannotated/?lab={key}"),
@@ -197,10 +197,10 @@ def test_values_of_another_lab_match_no_region(labs, role):
         (label, "get", lambda key: f"/queries/{query}/?label={key}"),
         (region, "delete", lambda key: f"/api/v1/rois/{roi}/judgements/{key}/"),
     )
-    page, api = signed_in(own.people[role])
+    page, api = signed_in(lab.people[role])
     for theirs, method, address in requested:
-        nobodys, found = uuid.uuid4(), []
+        nobodys, result = uuid.uuid4(), []
         for key in (nobodys, theirs, nobodys):
             search = partial(getattr(api if "/api/" in address("") else page, method), address(key))
-            found.append(_observable_response(search, key))
-        assert found[1] == found[2], address("")
+            result.append(_observable_response(search, key))
+        assert result[1] == result[2], address("")

@@ -35,14 +35,14 @@ def calibrate(monkeypatch):
     return by
 
 
-def found(world, roi, filters=Filters()):  # noqa: B008
+def search_of(world, roi, filters=Filters()):  # noqa: B008
     encoder = encoder_default()
     return similar_search(world.user, SimilarQuery(roi=roi, encoder=encoder, filters=filters))
 
 
 def test_hits_carry_how_often_unrelated_regions_come_as_close(world, query, calibrate):
     calibrate(60.0, 110.0)
-    result = found(world, query)
+    result = search_of(world, query)
     assert [hit.is_close for hit in result.hits] == [True, False]
     assert [hit.p_value for hit in result.hits] == pytest.approx([0.025, 0.39])
     assert not result.says_nothing_close
@@ -54,9 +54,9 @@ def test_the_nearest_of_more_regions_has_to_be_nearer(world, query, calibrate):
     other = world.canvas(world.case("A3", "p3", organ="lung"))
     for left in (300, 330):
         world.embedded(other, left, 300)
-    assert found(world, query).says_nothing_close
+    assert search_of(world, query).says_nothing_close
     Case.objects.filter(accession="A2").update(organ="colon")
-    assert not found(world, query, Filters(organ="colon")).says_nothing_close
+    assert not search_of(world, query, Filters(organ="colon")).says_nothing_close
 
 
 def test_the_page_reports_when_no_region_is_close(page, query, calibrate):
@@ -81,7 +81,7 @@ def test_the_answer_reports_when_no_region_is_close(api, query, calibrate):
 
 
 def test_without_a_calibration_closeness_is_unknown(world, api, query):
-    assert not found(world, query).says_nothing_close
+    assert not search_of(world, query).says_nothing_close
     body = api.post("/api/v1/search/", {"roi": str(query.pk)}).json()
     assert body["nothing_close"] is False
     assert {hit["p_value"] for hit in body["results"]} == {None}
@@ -92,5 +92,5 @@ def test_a_search_works_with_a_damaged_calibration(world, query, monkeypatch):
         raise CorruptFileError("x.calibration.json: not a calibration")
 
     monkeypatch.setattr("portal.search.selectors.hits.calibration_of", damaged)
-    result = found(world, query)
+    result = search_of(world, query)
     assert len(result.hits) == 2 and result.hits[0].is_close is None

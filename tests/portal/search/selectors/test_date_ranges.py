@@ -20,11 +20,11 @@ TODAY = date(2026, 11, 24)
 def names_of(at: datetime, ranges: tuple[DateRange, ...]) -> list[str]:
     stretches = intervals_of(ranges)
     keys = stretches.keys[bisect_right(stretches.starts, at)]
-    return [one.name for one in ranges if one.key in keys]
+    return [bounds.name for bounds in ranges if bounds.key in keys]
 
 
 def test_recent_days_and_years_are_offered_the_newest_first() -> None:
-    names = [one.name for one in date_ranges_offered(TODAY, None, None)]
+    names = [choice.name for choice in date_ranges_offered(TODAY, None, None)]
     assert names == [
         *("Last 7 days", "Last 30 days", "2026", "2025", "2024", "2023", "2022"),
         "Before 2022",

@@ -29,15 +29,17 @@ def case(world: Any, accession: Any, **fields: Any) -> Any:
 def archive(world: Any) -> Any:
     """Four cases that differ in everything a search can be narrowed by."""
     tumour, normal = world.labels("Tumour", "Normal")
-    own = case(world, "A1", patient_key="p1", organ="Colon", diagnosis="Adenoma", tags=["HE"])
+    query_case = case(
+        world, "A1", patient_key="p1", organ="Colon", diagnosis="Adenoma", tags=["HE"]
+    )
     same = case(world, "A2", patient_key="p1", organ="colon", diagnosis="Adenoma")
     lung = case(world, "A3", patient_key="p2", organ="Lung", diagnosis="Carcinoma", tags=["he"])
     bare = case(world, "A4", patient_key="p3")
     rois = {}
     for i, (name, where, label) in enumerate(
         [
-            ("query", own, None),
-            ("own", own, tumour),
+            ("query", query_case, None),
+            ("own", query_case, tumour),
             ("same", same, normal),
             ("lung", lung, tumour),
             ("lung 2", lung, None),
@@ -100,8 +102,8 @@ def test_every_filter_is_part_of_the_search(world: Any, archive: Any, is_indexed
     ]:
         assert names(search(world, archive, filters=filters)) == expected, filters
     others = Filters(case=CaseScope.OTHERS)
-    found = search(world, archive, filters=others, exclude_same_patient=False)
-    assert names(found) == ["bare", "lung", "lung 2", "same"]
+    hits = search(world, archive, filters=others, exclude_same_patient=False)
+    assert names(hits) == ["bare", "lung", "lung 2", "same"]
 
 
 def test_a_filter_applies_before_the_top_k(world: Any, archive: Any) -> None:
@@ -146,10 +148,10 @@ def test_a_facet_count_equals_the_search_with_that_value(
     options = {"exclude_same_patient": not same, "k": 200}
     for filters in FILTERS:
         facets = search(world, archive, filters=filters, with_facets=True, **options).facets
-        found = names(search(world, archive, filters=filters, **options))
-        assert facets.regions == len(found), filters
+        hit_names = names(search(world, archive, filters=filters, **options))
+        assert facets.regions == len(hit_names), filters
         requested = {name: getattr(filters, name) for name in Filters.__dataclass_fields__}
-        for facet, value in ((key, one) for key, all_ in facets.values.items() for one in all_):
+        for facet, value in ((key, row) for key, all_ in facets.values.items() for row in all_):
             sent = {"label_id" if facet == "label" else facet: value.value}
             if facet == "date":
                 sent = {"since": value.since, "until": value.until}
@@ -171,8 +173,8 @@ def test_facets_exclude_the_trash_and_other_labs(
     world.embedded(theirs, 100, 100, user=stranger)
     before = search(world, archive, with_facets=True).facets
     assert before.regions == 3
-    assert {one.name for one in before.values["stain"]} == {"PAS", "H&E"}
-    assert {one.name: one.count for one in before.values["case"]} == {
+    assert {row.name for row in before.values["stain"]} == {"PAS", "H&E"}
+    assert {row.name: row.count for row in before.values["case"]} == {
         "Other cases": 3,
         "This case": 1,
     }
@@ -194,13 +196,13 @@ def test_days_are_counted_in_spans_that_overlap(world: Any, archive: Any) -> Non
     today = timezone.localdate()
     old = {"Before 2022": 1} if today.year >= 2026 else {"2020": 1}
     new = {"Last 7 days": 2, "Last 30 days": 2, str(today.year): 2}
-    found = search(world, archive, with_facets=True)
-    assert counts(found, "date") == new | old
-    assert [one.name for one in found.facets.values["date"]] == [*new, *old]
+    hits = search(world, archive, with_facets=True)
+    assert counts(hits, "date") == new | old
+    assert [row.name for row in hits.facets.values["date"]] == [*new, *old]
     day = date(2020, 5, 17)
     requested = search(world, archive, with_facets=True, filters=Filters(since=day, until=day))
     assert counts(requested, "date") == {"2020-05-17": 1} | new | old, "one's own days are not lost"
-    assert [one.name for one in requested.facets.values["date"] if one.is_chosen] == ["2020-05-17"]
+    assert [row.name for row in requested.facets.values["date"] if row.is_chosen] == ["2020-05-17"]
     none = search(world, archive, with_facets=True, filters=Filters(until=date(2001, 1, 1)))
     assert counts(none, "date")["Until 2001-01-01"] == 0
     assert none.facets.regions == 0

@@ -50,9 +50,9 @@ def plain_expansion(query, others, by):
 def story(world):
     """A query, its patient's other region, and a stranger's: three to the right, one to the left
     that is nearer than the third but in the other direction."""
-    own = world.case("A1", "p1")
-    query = world.embedded(world.canvas(own), 150, 150)
-    sibling = world.embedded(world.canvas(own), 152, 150)
+    query_case = world.case("A1", "p1")
+    query = world.embedded(world.canvas(query_case), 150, 150)
+    sibling = world.embedded(world.canvas(query_case), 152, 150)
     other = world.canvas(world.case("A2", "p2", organ="Colon"))
     others = [
         world.embedded(other, left, top)
@@ -73,9 +73,9 @@ def test_expanded_queries_order_the_hits_and_distances_are_to_the_roi(world, sto
         build_index(world)
     nearest, expected = plain_expansion(query, others, 3)
     plain, result = search(world, query), search(world, query, expand=3)
-    found = [hit.roi for hit in result.hits]
-    assert found == expected
-    assert found != [hit.roi for hit in plain.hits], "the story must tell the two orders apart"
+    outcome = [hit.roi for hit in result.hits]
+    assert outcome == expected
+    assert outcome != [hit.roi for hit in plain.hits], "the story must tell the two orders apart"
     assert [hit.distance for hit in result.hits] == pytest.approx(
         [np.linalg.norm(vector(roi) - vector(query)) for roi in expected]
     )

@@ -34,7 +34,7 @@ def search(world, roi, **options):
     return similar_search(world.user, query)
 
 
-def found(result):
+def hit_ids(result):
     return [hit.roi.pk for hit in result.hits]
 
 
@@ -50,7 +50,7 @@ def test_nearest_first_with_distances(world):
     other = world.canvas(world.case("A2", "p2"))
     far, near = world.embedded(other, 160, 100), world.embedded(other, 130, 100)
     result = search(world, query)
-    assert found(result) == [near.pk, far.pk]
+    assert hit_ids(result) == [near.pk, far.pk]
     assert [hit.distance for hit in result.hits] == [30.0, 60.0]
     assert [hit.rank for hit in result.hits] == [1, 2]
 
@@ -63,9 +63,9 @@ def test_the_same_patient_is_left_out_by_default(world, is_indexed):
     stranger = world.embedded(world.canvas(world.case("A3", "p2")), 300, 300)
     if is_indexed:
         build_index(world)
-    assert found(search(world, query)) == [stranger.pk]
-    assert found(search(world, query, k=1)) == [stranger.pk], "no cut before the exclusion"
-    assert found(search(world, query, exclude_same_patient=False)) == [sibling.pk, stranger.pk]
+    assert hit_ids(search(world, query)) == [stranger.pk]
+    assert hit_ids(search(world, query, k=1)) == [stranger.pk], "no cut before the exclusion"
+    assert hit_ids(search(world, query, exclude_same_patient=False)) == [sibling.pk, stranger.pk]
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
@@ -89,26 +89,26 @@ def test_a_patient_is_the_same_in_every_spelling_of_the_key(world, is_indexed):
     stranger = world.embedded(world.canvas(world.case("A5", "Zoe-Muller-1")), 300, 300)
     if is_indexed:
         build_index(world)
-    assert found(search(world, query)) == [stranger.pk]
-    for one in same:
-        assert found(search(world, one)) == [stranger.pk]
-    all_cases = found(search(world, query, exclude_same_patient=False))
-    assert all_cases == [*(one.pk for one in same), stranger.pk]
+    assert hit_ids(search(world, query)) == [stranger.pk]
+    for row in same:
+        assert hit_ids(search(world, row)) == [stranger.pk]
+    all_cases = hit_ids(search(world, query, exclude_same_patient=False))
+    assert all_cases == [*(row.pk for row in same), stranger.pk]
 
 
 def test_cases_without_a_patient_are_not_one_patient(world):
     query = world.embedded(world.canvas(world.case("A1")), 100, 100)
     same_case = world.embedded(world.canvas(query.canvas.case), 101, 100)
     other = world.embedded(world.canvas(world.case("A2")), 102, 100)
-    assert found(search(world, query)) == [other.pk]
-    assert same_case.pk in found(search(world, query, exclude_same_patient=False))
+    assert hit_ids(search(world, query)) == [other.pk]
+    assert same_case.pk in hit_ids(search(world, query, exclude_same_patient=False))
 
 
 def test_another_labs_rois_are_never_found(world, other_lab, stranger):
     query = world.embedded(world.canvas(world.case("A1")), 100, 100)
     theirs = world.canvas(world.case("B1", lab=other_lab))
     world.embedded(theirs, 100, 100, user=stranger)
-    assert found(search(world, query)) == []
+    assert hit_ids(search(world, query)) == []
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
@@ -119,8 +119,8 @@ def test_ties_are_ordered_by_embedding(world, is_indexed):
     if is_indexed:
         build_index(world)
     same += [world.embedded(other, 90, 100) for _ in range(3)]
-    assert found(search(world, query)) == [roi.pk for roi in same]
-    assert found(search(world, query, k=6)) == [roi.pk for roi in same[:6]]
+    assert hit_ids(search(world, query)) == [roi.pk for roi in same]
+    assert hit_ids(search(world, query, k=6)) == [roi.pk for roi in same[:6]]
 
 
 def test_a_new_roi_is_found_before_the_index_is_built_again(world):
@@ -130,7 +130,7 @@ def test_a_new_roi_is_found_before_the_index_is_built_again(world):
     snapshot = build_index(world)
     new = world.embedded(other, 120, 100)
     result = search(world, query)
-    assert found(result) == [new.pk, old.pk]
+    assert hit_ids(result) == [new.pk, old.pk]
     assert (result.index.version, result.index.snapshot_id) == (1, snapshot.pk)
     assert (result.index.in_file, result.index.newer) == (2, 1)
     assert result.index.last_embedding_id == Embedding.objects.latest("pk").pk
@@ -142,10 +142,10 @@ def test_a_deleted_roi_is_masked_at_once_and_found_at_once_when_restored(world, 
     build_index(world)
     roi_delete(roi=other, user=world.user, expected_version=1)
     result = search(world, query)
-    assert (found(result), result.index.masked) == ([], 1)
+    assert (hit_ids(result), result.index.masked) == ([], 1)
     calls = encoder.calls
     roi_restore(roi=other, user=world.user)
-    assert found(search(world, query)) == [other.pk]
+    assert hit_ids(search(world, query)) == [other.pk]
     world.run_jobs()
     assert encoder.calls == calls, "the vector of the same outline is not computed again"
 
@@ -159,7 +159,7 @@ def test_an_outline_replaced_by_a_machine_whose_clock_is_hours_behind_is_masked(
     changes = {"geometry": square(300, 300)}
     roi_update(roi=other, user=world.user, expected_version=1, changes=changes)
     result = search(world, query)
-    assert (found(result), result.index.masked) == ([], 1)
+    assert (hit_ids(result), result.index.masked) == ([], 1)
 
 
 def test_embeddings_of_a_deleted_canvas_are_replaced_by_the_next_nearest(world):
@@ -171,8 +171,8 @@ def test_embeddings_of_a_deleted_canvas_are_replaced_by_the_next_nearest(world):
     stored = [world.embedded(other, left, 100) for left in (140, 150)]
     build_index(world)
     doomed.delete()
-    assert found(search(world, query, k=2)) == [roi.pk for roi in stored]
-    assert found(search(world, query, k=20)) == [roi.pk for roi in stored]
+    assert hit_ids(search(world, query, k=2)) == [roi.pk for roi in stored]
+    assert hit_ids(search(world, query, k=20)) == [roi.pk for roi in stored]
 
 
 def test_a_redrawn_roi_is_not_found_by_its_old_outline(world):
@@ -181,7 +181,7 @@ def test_a_redrawn_roi_is_not_found_by_its_old_outline(world):
     build_index(world)
     changes = {"geometry": square(300, 100)}
     roi_update(roi=other, user=world.user, expected_version=1, changes=changes)
-    assert found(search(world, query)) == []
+    assert hit_ids(search(world, query)) == []
     world.run_jobs()
     assert [hit.distance for hit in search(world, query).hits] == [200.0]
 
@@ -193,7 +193,7 @@ def test_a_new_name_or_label_needs_no_new_embedding(world, encoder):
     roi_update(roi=other, user=world.user, expected_version=1, changes={"name": "gland"})
     world.run_jobs()
     assert encoder.calls == calls
-    assert found(search(world, query)) == [other.pk]
+    assert hit_ids(search(world, query)) == [other.pk]
 
 
 def test_filters_are_part_of_the_search(world):
@@ -207,13 +207,15 @@ def test_filters_are_part_of_the_search(world):
     for is_indexed in (False, True):
         if is_indexed:
             build_index(world)
-        assert found(search(world, query, k=1, filters=Filters(organ="lung"))) == [far.pk]
-        assert found(search(world, query, k=1, filters=Filters(label_id=tumour.pk))) == [far.pk]
-        assert found(search(world, query, k=1, filters=Filters(kind="slide"))) == [far.pk]
-        assert found(search(world, query, filters=Filters(organ="Colon"))) == [
+        assert hit_ids(search(world, query, k=1, filters=Filters(organ="lung"))) == [far.pk]
+        assert hit_ids(search(world, query, k=1, filters=Filters(label_id=tumour.pk))) == [far.pk]
+        assert hit_ids(search(world, query, k=1, filters=Filters(kind="slide"))) == [far.pk]
+        assert hit_ids(search(world, query, filters=Filters(organ="Colon"))) == [
             roi.pk for roi in near
         ]
-        assert found(search(world, query, filters=Filters(organ="Colon", label_id=tumour.pk))) == []
+        assert (
+            hit_ids(search(world, query, filters=Filters(organ="Colon", label_id=tumour.pk))) == []
+        )
 
 
 def test_an_roi_without_a_vector_or_deleted_is_a_conflict(world):
@@ -240,9 +242,9 @@ def test_a_lost_index_file_makes_the_search_slower_but_not_wrong(world):
     assert search(world, query).index.version == 1
     shutil.rmtree(world.storage / snapshot.path)
     result = search(world, query)
-    assert (found(result), result.index.version) == ([other.pk], 0)
+    assert (hit_ids(result), result.index.version) == ([other.pk], 0)
     readers.__init__()
-    assert found(search(world, query)) == [other.pk]
+    assert hit_ids(search(world, query)) == [other.pk]
 
 
 def test_the_number_of_queries_does_not_grow(world, django_assert_max_num_queries):
@@ -307,7 +309,7 @@ def test_any_sequence_of_edits_gives_the_results_of_an_exact_search(world, monke
         same = rng.random() < 0.5
         k = rng.choice([1, 3, 50])
         result = search(world, query, k=k, exclude_same_patient=not same)
-        assert found(result) == plain_search(query, rois, current, k, same)
+        assert hit_ids(result) == plain_search(query, rois, current, k, same)
     assert IndexSnapshot.objects.count() >= 2, "the story went over several index files"
 
 

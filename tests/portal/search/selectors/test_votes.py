@@ -83,11 +83,11 @@ def test_diagnoses_have_votes_and_a_base_rate():
 
 
 def test_one_hit_per_case_is_the_best_with_the_others_attached():
-    found = best_per_case(
+    best = best_per_case(
         tuple(hits(("a", 1, None, None), ("b", 2, None, None), ("a", 3, None, None)))
     )
-    assert [(hit.rank, hit.distance) for hit in found] == [(1, 1.0), (2, 2.0)]
-    assert [other.distance for other in found[0].also] == [3.0]
+    assert [(hit.rank, hit.distance) for hit in best] == [(1, 1.0), (2, 2.0)]
+    assert [other.distance for other in best[0].also] == [3.0]
 
 
 @pytest.mark.parametrize(

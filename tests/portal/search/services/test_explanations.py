@@ -46,7 +46,7 @@ def explains(encoder, monkeypatch):
 
     def explain_regions(network, a, b, *, progress):
         network._embedded(a.polygon or SimpleNamespace(bounds=(0, 0, 60, 40)), progress)
-        found = SimpleNamespace(
+        explained = SimpleNamespace(
             similarity=0.75,
             distance=0.5,
             adds_a=np.array([0.8, -0.05]),
@@ -54,7 +54,7 @@ def explains(encoder, monkeypatch):
             pairs=(SimpleNamespace(a=0, b=1, adds=0.5, share=0.625),),
             half_from=lambda: (0.5, 0.5),
         )
-        return found, vertices(a), vertices(b)
+        return explained, vertices(a), vertices(b)
 
     monkeypatch.setattr("ml.roi.explain.regions.PlacedRegion", PlacedHere)
     monkeypatch.setattr("ml.roi.explain.regions.explain_regions", explain_regions)
@@ -85,11 +85,11 @@ def test_a_match_is_computed_once(world, two, explains):
     assert isinstance(job, Job)
     assert explain(world, *two).pk == job.pk, "asking again waits for the same"
     world.run_jobs()
-    found, calls = explain(world, *two), explains.calls
-    assert (found.similarity, found.colour, found.other_distance) == (0.75, 0.61, 0.5)
-    assert list(found.boxes_a[0]) == [100.0, 100.0, 105.0, 105.0]
-    assert found.pairs[0].share == 0.625
-    assert explain(world, *two) == found
+    result, calls = explain(world, *two), explains.calls
+    assert (result.similarity, result.colour, result.other_distance) == (0.75, 0.61, 0.5)
+    assert list(result.boxes_a[0]) == [100.0, 100.0, 105.0, 105.0]
+    assert result.pairs[0].share == 0.625
+    assert explain(world, *two) == result
     world.run_jobs()
     assert explains.calls == calls
     assert explanations_sweep() == 0
@@ -116,9 +116,9 @@ def test_a_redrawn_region_is_explained_again(world, two):
 def test_key_points_are_shown_or_none_in_common(world, two, api_as, monkeypatch, points):
     monkeypatch.setattr("ml.roi.keypoints.encoder.KeypointEncoder", BoxEncoder)
     rows = np.arange(2.0 * points).reshape(points, 2)
-    found = SimpleNamespace(xy_a=rows, xy_b=rows + 1, found_a=31, found_b=24, views=6)
+    explained = SimpleNamespace(xy_a=rows, xy_b=rows + 1, found_a=31, found_b=24, views=6)
     monkeypatch.setattr(
-        "ml.roi.explain.keypoints.match_regions", lambda network, a, b, *, progress: found
+        "ml.roi.explain.keypoints.match_regions", lambda network, a, b, *, progress: explained
     )
     explain(world, *two)
     world.run_jobs()

@@ -28,7 +28,7 @@ def story(world):
     return Roi.objects.select_related("canvas__case").get(pk=query.pk), left, right
 
 
-def found(world, roi, **options):
+def judged_search(world, roi, **options):
     options = {"expand": 0} | options
     result = roi_search(roi=roi, user=world.user, options=options, use_judgements=True)
     return [hit.roi for hit in result.hits], result
@@ -38,14 +38,14 @@ def test_marks_move_the_next_search(world, story):
     query, left, right = story
     judgement_set(roi=query, other_id=right[2].pk, verdict=Verdict.ALIKE, user=world.user)
     judgement_set(roi=query, other_id=left[0].pk, verdict=Verdict.UNLIKE, user=world.user)
-    rois, result = found(world, query)
+    rois, result = judged_search(world, query)
     assert result.refined_by == 2
     assert left[0] not in rois
     assert rois == plain(query, [*left[1:], *right], [right[2]], [left[0]])
     assert rois[0] in right
     judgement_clear(roi=query, other_id=left[0].pk, user=world.user)
     judgement_clear(roi=query, other_id=right[2].pk, user=world.user)
-    rois, result = found(world, query)
+    rois, result = judged_search(world, query)
     assert (rois[0], result.refined_by) == (left[0], 0)
 
 
@@ -76,7 +76,7 @@ def test_judgements_of_deleted_or_redrawn_regions_are_ignored(world, story):
     roi_delete(roi=left[0], user=world.user, expected_version=1)
     changes = {"geometry": square(300, 300)}
     roi_update(roi=right[0], user=world.user, expected_version=1, changes=changes)
-    rois, result = found(world, query)
+    rois, result = judged_search(world, query)
     assert result.refined_by == 0
     assert left[0] not in rois
 
@@ -104,7 +104,7 @@ def test_a_region_of_another_lab_of_the_same_person_is_not_compared(world, story
         judgement_set(roi=query, other_id=theirs.pk, verdict=Verdict.ALIKE, user=world.user)
     for name in ("liked", "unliked"):
         with pytest.raises(InvalidInputError, match="no region"):
-            found(world, query, **{name: (theirs.pk,)})
+            judged_search(world, query, **{name: (theirs.pk,)})
 
 
 def test_judgements_over_rest(api, world, story):
@@ -129,12 +129,12 @@ def test_judgements_over_rest_are_paged(api, story):
     others = [str(roi.pk) for roi in (*left, *right)]
     for other in others:
         api.post(URL.format(query.pk), {"other": other, "verdict": "alike"})
-    there, found = f"{URL.format(query.pk)}?page_size=4", []
+    there, result = f"{URL.format(query.pk)}?page_size=4", []
     while there:
         page = api.get(there).json()
-        found += [row["other"] for row in page["results"]]
+        result += [row["other"] for row in page["results"]]
         there = page["next"]
-    assert found == others
+    assert result == others
 
 
 def test_hits_are_judged_on_the_page(page, world, story):

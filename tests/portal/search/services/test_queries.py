@@ -27,7 +27,7 @@ from tests.portal.embedded_rois import SIDE, square
 
 
 @pytest.fixture
-def found(world):
+def neighbours(world):
     """Three ROIs of three patients on one line, and one of the query's patient."""
     return [
         world.embedded(world.canvas(world.case(f"B{n}", f"q{n}")), 100 + 20 * n, 100)
@@ -51,7 +51,7 @@ def png(size=(60, 40)):
     return stream.getvalue()
 
 
-def test_a_search_with_an_area_creates_no_roi(world, found):
+def test_a_search_with_an_area_creates_no_roi(world, neighbours):
     canvas = world.canvas(world.case("A1", "p1"))
     sibling = world.embedded(canvas, 101, 100)
     before = Roi.all_objects.count()
@@ -60,31 +60,31 @@ def test_a_search_with_an_area_creates_no_roi(world, found):
     assert Job.objects.filter(kind="query_embed").count() == 1, "asking again waits for the same"
     world.run_jobs()
     query.refresh_from_db()
-    assert hits(query, world.user) == [roi.pk for roi in found]
+    assert hits(query, world.user) == [roi.pk for roi in neighbours]
     assert hits(query, world.user, expand=0, exclude_same_patient=False)[1] == sibling.pk
     assert Roi.all_objects.count() == before
 
 
-def test_examples_are_searched_by_their_mean_and_not_found(world, found):
-    requested = QueryData(source=QuerySource.EXAMPLES, liked=(found[0].pk, found[2].pk))
+def test_examples_are_searched_by_their_mean_and_not_found(world, neighbours):
+    requested = QueryData(source=QuerySource.EXAMPLES, liked=(neighbours[0].pk, neighbours[2].pk))
     query = query_create(data=requested, user=world.user)
     result = query_search(query=query, user=world.user, options={})
-    assert [hit.roi.pk for hit in result.hits] == [found[1].pk]
+    assert [hit.roi.pk for hit in result.hits] == [neighbours[1].pk]
     assert result.refined_by == 2
     assert result.embedding_id is None
-    query_mark(query=query, other_id=found[1].pk, verdict="unlike", user=world.user)
+    query_mark(query=query, other_id=neighbours[1].pk, verdict="unlike", user=world.user)
     assert hits(query, world.user) == []
-    query_mark(query=query, other_id=found[1].pk, verdict="", user=world.user)
-    assert hits(query, world.user) == [found[1].pk]
+    query_mark(query=query, other_id=neighbours[1].pk, verdict="", user=world.user)
+    assert hits(query, world.user) == [neighbours[1].pk]
 
 
-def test_a_slide_is_searched_by_its_rois(world, found):
-    requested = QueryData(source=QuerySource.ROIS, canvas_id=found[0].canvas_id)
+def test_a_slide_is_searched_by_its_rois(world, neighbours):
+    requested = QueryData(source=QuerySource.ROIS, canvas_id=neighbours[0].canvas_id)
     query = query_create(data=requested, user=world.user)
-    assert hits(query, world.user) == [found[1].pk, found[2].pk]
+    assert hits(query, world.user) == [neighbours[1].pk, neighbours[2].pk]
 
 
-def test_a_picture_is_decoded_in_a_child_and_only_its_copy_is_stored(world, found, encoder):
+def test_a_picture_is_decoded_in_a_child_and_only_its_copy_is_stored(world, neighbours, encoder):
     data = {}
 
     def embed_image(image, polygon, *, mpp=None, progress):
@@ -101,7 +101,7 @@ def test_a_picture_is_decoded_in_a_child_and_only_its_copy_is_stored(world, foun
     assert data == {"shape": (40, 60, 3), "mpp": 0.5}
     assert query.upload is None
     assert Image.open(io.BytesIO(bytes(query.picture))).size == (60, 40)
-    assert hits(query, world.user) == [roi.pk for roi in found]
+    assert hits(query, world.user) == [roi.pk for roi in neighbours]
     again = QueryData(source=QuerySource.PICTURE, repeat_of=query.pk, scale=2.0)
     larger = query_create(data=again, user=world.user)
     world.run_jobs()
@@ -167,12 +167,12 @@ def test_missing_fields_are_errors(world, requested, expected):
         query_create(data=QueryData(**requested), user=world.user)
 
 
-def test_a_query_is_visible_to_its_lab_only(world, found, stranger, client, api_as):
-    query = query_create(data=area(found[0].canvas), user=world.user)
+def test_a_query_is_visible_to_its_lab_only(world, neighbours, stranger, client, api_as):
+    query = query_create(data=area(neighbours[0].canvas), user=world.user)
     with pytest.raises(NotFoundError):
-        query_create(data=area(found[0].canvas), user=stranger)
+        query_create(data=area(neighbours[0].canvas), user=stranger)
     with pytest.raises(NotFoundError):
-        requested = QueryData(source=QuerySource.EXAMPLES, liked=(found[0].pk,))
+        requested = QueryData(source=QuerySource.EXAMPLES, liked=(neighbours[0].pk,))
         query_create(data=requested, user=stranger)
     client.force_login(stranger)
     for address in ("", "picture.jpg"):
@@ -183,7 +183,7 @@ def test_a_query_is_visible_to_its_lab_only(world, found, stranger, client, api_
     assert len(api_as(stranger).get("/api/v1/queries/").json()["results"]) == 0
 
 
-def test_rest_creates_queries_and_returns_hits(world, found, api_as):
+def test_rest_creates_queries_and_returns_hits(world, neighbours, api_as):
     api = api_as(world.user)
     canvas = world.canvas(world.case("A1", "p1"))
     body = {"source": "area", "canvas": str(canvas.pk), "geometry": square(100, 100)}
@@ -194,7 +194,7 @@ def test_rest_creates_queries_and_returns_hits(world, found, api_as):
     world.run_jobs()
     similar = api.get(answer.json()["similar_url"] + "?facets=true").json()
     assert (similar["roi"], similar["query"]) == (None, answer.json()["id"])
-    assert [hit["roi"]["id"] for hit in similar["results"]] == [str(roi.pk) for roi in found]
+    assert [hit["roi"]["id"] for hit in similar["results"]] == [str(roi.pk) for roi in neighbours]
     assert similar["facets"]["regions"] == 3
     shown = api.get(f"/api/v1/queries/{answer.json()['id']}/").json()
     assert shown["is_embedded"]
@@ -213,7 +213,7 @@ def world_client(world):
     return client_of(world.user)
 
 
-def test_the_query_count_of_report_pages_is_constant(world, found):
+def test_the_query_count_of_report_pages_is_constant(world, neighbours):
     query = query_create(data=area(world.canvas(world.case("A1", "p1"))), user=world.user)
     world.run_jobs()
     page = world_client(world)
@@ -229,9 +229,9 @@ def test_the_query_count_of_report_pages_is_constant(world, found):
     assert "Area on Slide of A1" in page.get("/queries/").content.decode()
 
 
-def test_the_forms_of_viewer_and_page_lead_to_the_answer(world, found):
+def test_the_forms_of_viewer_and_page_lead_to_the_answer(world, neighbours):
     page = world_client(world)
-    canvas = found[0].canvas
+    canvas = neighbours[0].canvas
     sent = {"canvas": canvas.pk, "geometry": "", "frame_pts": "", "source": "rois"}
     answer = page.post("/queries/ask/", sent, follow=True)
     assert "regions of this slide" in answer.content.decode()
@@ -255,8 +255,8 @@ def test_members_of_several_labs_choose_the_searched_lab(world, other_lab):
     assert Query.objects.get().lab == other_lab
 
 
-def test_old_queries_are_removed(world, found):
-    requested = QueryData(source=QuerySource.EXAMPLES, liked=(found[0].pk,))
+def test_old_queries_are_removed(world, neighbours):
+    requested = QueryData(source=QuerySource.EXAMPLES, liked=(neighbours[0].pk,))
     old, new = (query_create(data=requested, user=world.user) for _ in range(2))
     Query.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=31))
     assert queries_sweep() == 1

@@ -33,7 +33,7 @@ from tests.portal.embedded_rois import square
 
 
 @pytest.fixture
-def found(world):
+def neighbours(world):
     """Three ROIs of three patients on one line."""
     return [
         world.embedded(world.canvas(world.case(f"BX-{n}000", f"q{n}")), 100 + 20 * n, 100)
@@ -66,14 +66,14 @@ def changes_of(world, report):
     return report_changes(report, before, result)
 
 
-def test_the_button_stores_the_shown_result(world, found, roi, manager):
+def test_the_button_stores_the_shown_result(world, neighbours, roi, manager):
     page = page_of(world.user)
     assert 'report/"' in page.get(f"/rois/{roi.pk}/similar/").content.decode()
     answer = page.post(f"/rois/{roi.pk}/similar/report/?organ=&k=10")
     report = Report.objects.get()
     assert answer["Location"] == f"/reports/{report.pk}/"
-    assert hits(world, report) == [one.pk for one in found]
-    roi_delete(roi=found[0], user=world.user, expected_version=1)
+    assert hits(world, report) == [item.pk for item in neighbours]
+    roi_delete(roi=neighbours[0], user=world.user, expected_version=1)
     text = page.get(answer["Location"]).content.decode()
     assert all(f"BX-{n}000" in text for n in range(3))
     assert "deleted since" in text and "box 1" in text and str(world.user) in text
@@ -85,13 +85,13 @@ def test_the_button_stores_the_shown_result(world, found, roi, manager):
     assert "Asked on" in page.get(f"/reports/?case={case}").content.decode()
     assert (
         "No reports yet"
-        in page_of(manager).get(f"/reports/?case={found[0].canvas.case_id}").content.decode()
+        in page_of(manager).get(f"/reports/?case={neighbours[0].canvas.case_id}").content.decode()
     )
     message = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"report.created", "report.viewed", "report.listed"} <= message
 
 
-def test_the_pdf_names_all_and_numbers_its_pages(world, found, roi):
+def test_the_pdf_names_all_and_numbers_its_pages(world, neighbours, roi):
     from pypdf import PdfReader
 
     report = made(world, roi)
@@ -105,17 +105,17 @@ def test_the_pdf_names_all_and_numbers_its_pages(world, found, roi):
     assert sum(len(page.images) for page in pages) >= 1, "alike ones are held once"
 
 
-def test_a_report_names_images_of_unknown_scale_as_they_were(world, found, roi):
+def test_a_report_names_images_of_unknown_scale_as_they_were(world, neighbours, roi):
     from pypdf import PdfReader
 
     def texts(report):
         page = page_of(world.user)
         pdf = page.get(f"/reports/{report.pk}/report.pdf").content
-        printed = "\n".join(one.extract_text() for one in PdfReader(io.BytesIO(pdf)).pages)
+        printed = "\n".join(item.extract_text() for item in PdfReader(io.BytesIO(pdf)).pages)
         html = page.get(f"/reports/{report.pk}/").content.decode()
         return [re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text)) for text in (printed, html)]
 
-    Canvas.objects.filter(pk=found[0].canvas_id).update(mpp_x=0.5, mpp_y=0.5)
+    Canvas.objects.filter(pk=neighbours[0].canvas_id).update(mpp_x=0.5, mpp_y=0.5)
     report = made(world, roi)
     Canvas.objects.update(mpp_x=0.5, mpp_y=0.5)  # a report does not change
     for text in texts(report):
@@ -138,7 +138,7 @@ def test_a_report_names_images_of_unknown_scale_as_they_were(world, found, roi):
         "\ud7ff\uffff\U0010ffff",
     ],
 )
-def test_a_hostile_name_is_printed_as_text(world, found, roi, name):
+def test_a_hostile_name_is_printed_as_text(world, neighbours, roi, name):
     from pypdf import PdfReader
 
     if connection.vendor == "postgresql":
@@ -150,7 +150,7 @@ def test_a_hostile_name_is_printed_as_text(world, found, roi, name):
     put(Lab.objects.filter(pk=world.lab.pk), "name")
     put(Label.objects.all(), "name")
     put(Roi.objects.all(), "name")
-    put(Case.objects.filter(pk=found[0].canvas.case_id), "accession")
+    put(Case.objects.filter(pk=neighbours[0].canvas.case_id), "accession")
     put(User.objects.filter(pk=world.user.pk), "full_name")
     world.user.refresh_from_db()
     roi.refresh_from_db()
@@ -165,13 +165,13 @@ def test_a_hostile_name_is_printed_as_text(world, found, roi, name):
         assert name[:6] in text
 
 
-def test_a_repeated_report_lists_the_changes(world, found, roi):
+def test_a_repeated_report_lists_the_changes(world, neighbours, roi):
     report = made(world, roi, expand=0)
     assert changes_of(world, report).counts == [("same", 3), ("moved", 0), ("new", 0), ("gone", 0)]
-    roi_delete(roi=found[0], user=world.user, expected_version=1)
+    roi_delete(roi=neighbours[0], user=world.user, expected_version=1)
     nearer = world.embedded(world.canvas(world.case("CX-1", "r1")), 92, 100)
     changes = changes_of(world, report)
-    assert [(str(one.change), one.before, one.now) for one in changes.hits] == [
+    assert [(str(hit.change), hit.before, hit.now) for hit in changes.hits] == [
         ("new", None, 1),
         ("same", 2, 2),
         ("same", 3, 3),
@@ -195,16 +195,16 @@ def test_a_repeated_report_lists_the_changes(world, found, roi):
     assert "was deleted" in page.get(f"/reports/{report.pk}/again/").content.decode()
 
 
-def test_a_report_stores_marks_filters_and_queries(world, found, roi):
-    judgement_set(roi=roi, other_id=found[2].pk, verdict="alike", user=world.user)
+def test_a_report_stores_marks_filters_and_queries(world, neighbours, roi):
+    judgement_set(roi=roi, other_id=neighbours[2].pk, verdict="alike", user=world.user)
     result = roi_search(
         roi=roi, user=world.user, options={"k": 2, "expand": 0}, use_judgements=True
     )
     report = report_save(result, world.user)
     assert report.content["refined_by"] == 1
     liked = report_regions(world.user, report, role="liked")
-    assert [region.roi_id for region in liked] == [found[2].pk]
-    judgement_set(roi=roi, other_id=found[2].pk, verdict="unlike", user=world.user)
+    assert [region.roi_id for region in liked] == [neighbours[2].pk]
+    judgement_set(roi=roi, other_id=neighbours[2].pk, verdict="unlike", user=world.user)
     assert changes_of(world, report).count("same") == 2, "by the marks of then"
     canvas = world.canvas(world.case("DX-1", "s1"))
     requested = QueryData(source=QuerySource.AREA, canvas_id=canvas.pk, geometry=square(100, 100))
@@ -220,13 +220,15 @@ def test_a_report_stores_marks_filters_and_queries(world, found, roi):
 
 
 @pytest.mark.django_db(transaction=True)  # PostgreSQL rewrites tables outside of transactions
-def test_an_erased_patient_leaves_others_reports(world, found, roi, manager):
-    report = made(world, roi, liked=(found[1].pk,))
-    assert ReportRegion.objects.filter(canvas=found[0].canvas).exists()
-    case_delete(case=found[2].canvas.case, user=manager)  # in the trash: hidden, and can come back
-    assert hits(world, report) == [found[0].pk, found[1].pk]
+def test_an_erased_patient_leaves_others_reports(world, neighbours, roi, manager):
+    report = made(world, roi, liked=(neighbours[1].pk,))
+    assert ReportRegion.objects.filter(canvas=neighbours[0].canvas).exists()
+    case_delete(
+        case=neighbours[2].canvas.case, user=manager
+    )  # in the trash: hidden, and can come back
+    assert hits(world, report) == [neighbours[0].pk, neighbours[1].pk]
     erasure = erasure_begin(
-        lab=world.lab, cases=[found[0].canvas.case], user=manager, reason="asked for"
+        lab=world.lab, cases=[neighbours[0].canvas.case], user=manager, reason="asked for"
     )
     erasure = erasure_run(erasure)
     assert erasure.certificate["verified"] | {"database_rewritten": 0} == {
@@ -239,7 +241,7 @@ def test_an_erased_patient_leaves_others_reports(world, found, roi, manager):
     }
     assert erasure.certificate["rows"]["reportregion"] == 1
     report = report_get(world.user, report.pk)
-    assert hits(world, report) == [found[1].pk]
+    assert hits(world, report) == [neighbours[1].pk]
     text = page_of(world.user).get(f"/reports/{report.pk}/").content.decode()
     assert "BX-0000" not in text and "2 of 3 results" in re.sub(r"\s+", " ", text)
     assert "BX-0000" not in str(report.content)
@@ -249,7 +251,7 @@ def test_an_erased_patient_leaves_others_reports(world, found, roi, manager):
 
 
 def test_reports_are_visible_and_deletable_by_role(
-    world, found, roi, manager, stranger, api_as, viewer
+    world, neighbours, roi, manager, stranger, api_as, viewer
 ):
     report = made(world, roi)
     page = page_of(stranger)
@@ -263,7 +265,7 @@ def test_reports_are_visible_and_deletable_by_role(
     assert answer["Location"] == "/reports/" and not Report.all_objects.exists()
 
 
-def test_another_labs_region_is_not_stored_in_a_report(world, found, roi, other_lab):
+def test_another_labs_region_is_not_stored_in_a_report(world, neighbours, roi, other_lab):
     Membership.objects.create(user=world.user, lab=other_lab, role="viewer")
     result = roi_search(
         roi=roi, user=world.user, options={"expand": 0, "diffuse": False}, lab_id=other_lab.pk
@@ -272,7 +274,7 @@ def test_another_labs_region_is_not_stored_in_a_report(world, found, roi, other_
         report_save(result, world.user)
 
 
-def test_rest_creates_reads_and_repeats_reports(world, found, roi, api_as):
+def test_rest_creates_reads_and_repeats_reports(world, neighbours, roi, api_as):
     api = api_as(world.user)
     wrong = api.post("/api/v1/reports/", {}, format="json")
     assert (wrong.status_code, wrong.json()["detail"]) == (400, "roi, query: give one of them.")
@@ -280,15 +282,15 @@ def test_rest_creates_reads_and_repeats_reports(world, found, roi, api_as):
     answer = api.post("/api/v1/reports/", body, format="json")
     assert answer.status_code == 201
     payload = answer.json()
-    assert [hit["roi"] for hit in payload["results"]] == [str(one.pk) for one in found[:2]]
+    assert [hit["roi"] for hit in payload["results"]] == [str(item.pk) for item in neighbours[:2]]
     assert api.get(f"/api/v1/reports/{payload['id']}/").json() == payload
     again = api.get(f"/api/v1/reports/{payload['id']}/again/").json()
-    assert [one["change"] for one in again["results"]] == ["same", "same"]
+    assert [row["change"] for row in again["results"]] == ["same", "same"]
     assert api.delete(f"/api/v1/reports/{payload['id']}/").status_code == 204
     assert api.get(f"/api/v1/reports/{payload['id']}/").status_code == 404
 
 
-def test_an_interpretation_is_printed_and_keeps_its_versions(world, found, roi, viewer):
+def test_an_interpretation_is_printed_and_keeps_its_versions(world, neighbours, roi, viewer):
     from pypdf import PdfReader
 
     page = page_of(world.user)
@@ -306,7 +308,7 @@ def test_an_interpretation_is_printed_and_keeps_its_versions(world, found, roi, 
     shown = page.get(address).content.decode()
     assert "Better" in shown and "Earlier versions" in shown and "Tubular" in shown
     pdf = PdfReader(io.BytesIO(page.get(f"{address}report.pdf").content))
-    printed = "\n".join(one.extract_text() for one in pdf.pages)
+    printed = "\n".join(item.extract_text() for item in pdf.pages)
     assert "Better" in printed and f"{world.user}, " in printed and "version 2" in printed
     assert "Tubular" not in printed
     entries = AuditEntry.objects.filter(action="report.interpreted")
@@ -316,7 +318,7 @@ def test_an_interpretation_is_printed_and_keeps_its_versions(world, found, roi, 
     assert "Change the interpretation" not in page_of(viewer).get(address).content.decode()
 
 
-def test_rest_writes_interpretations(world, found, roi, api_as):
+def test_rest_writes_interpretations(world, neighbours, roi, api_as):
     api = api_as(world.user)
     body = {"roi": str(roi.pk), "k": 2, "interpretation": "First"}
     made = api.post("/api/v1/reports/", body, format="json").json()
@@ -334,7 +336,7 @@ def test_rest_writes_interpretations(world, found, roi, api_as):
     assert too_long.status_code == 400
 
 
-def test_the_query_count_of_pages_is_constant(world, found, roi):
+def test_the_query_count_of_pages_is_constant(world, neighbours, roi):
     report = made(world, roi)
     page = page_of(world.user)
     addresses = (f"/reports/{report.pk}/", f"/reports/{report.pk}/report.pdf", "/reports/")
@@ -355,7 +357,7 @@ def test_the_query_count_of_pages_is_constant(world, found, roi):
     assert max(counts[0]) < 20
 
 
-def test_a_case_shows_its_newest_reports_and_a_link_to_all(world, found, roi):
+def test_a_case_shows_its_newest_reports_and_a_link_to_all(world, neighbours, roi):
     page, address = page_of(world.user), f"/cases/{roi.canvas.case_id}/"
     assert "Reports" not in page.get(address).content.decode()
     reports = [made(world, roi) for _ in range(6)]
@@ -363,11 +365,11 @@ def test_a_case_shows_its_newest_reports_and_a_link_to_all(world, found, roi):
     shown = [str(report.pk) in text for report in reports]
     assert shown == [False, *[True] * 5]
     assert f"/reports/?case={roi.canvas.case_id}" in text
-    other = page.get(f"/cases/{found[0].canvas.case_id}/").content.decode()
+    other = page.get(f"/cases/{neighbours[0].canvas.case_id}/").content.decode()
     assert not any(str(report.pk) in other for report in reports)
 
 
-def test_the_pdf_needs_a_token_of_the_lab(world, found, roi, other_lab):
+def test_the_pdf_needs_a_token_of_the_lab(world, neighbours, roi, other_lab):
     report = made(world, roi)
     address = f"/api/v1/reports/{report.pk}/pdf/"
 

@@ -16,8 +16,8 @@ def pane(*boxes):
 
 
 def test_a_mark_of_a_large_patch_stays_within_its_picture():
-    found = MatchExplanation(similarity=0.5, pairs=(MatchedPair(0, 0, 0.1, 0.5),))
-    (line,) = drawn(found, pane(SMALL), pane(BEYOND)).lines
+    explanation = MatchExplanation(similarity=0.5, pairs=(MatchedPair(0, 0, 0.1, 0.5),))
+    (line,) = drawn(explanation, pane(SMALL), pane(BEYOND)).lines
     right = CLOSE.width_px + GAP_PX
     assert (line.a.x, line.a.y, line.a.side, line.a.left) == (96, 96, 96, 0)
     assert line.a.badge == (96, 96)
@@ -28,7 +28,7 @@ def test_a_mark_of_a_large_patch_stays_within_its_picture():
 
 
 def test_a_line_ends_within_its_picture():
-    found = MatchExplanation(similarity=0.5, pairs=(MatchedPair(0, 0, 0.1, 0.5),))
+    explanation = MatchExplanation(similarity=0.5, pairs=(MatchedPair(0, 0, 0.1, 0.5),))
     far = (570.0, 540.0, 650.0, 620.0)  # its middle is right of the picture, and below
-    (line,) = drawn(found, pane(far), pane(SMALL)).lines
+    (line,) = drawn(explanation, pane(far), pane(SMALL)).lines
     assert line.a.middle == (CLOSE.width_px, CLOSE.height_px)

@@ -33,8 +33,8 @@ def test_an_index_file_is_built_listed_and_verified(world, rois):
     assert output_of("rebuild", "--now") == f"{name}: version 1 is in use\n"
     world.embedded(rois[0].canvas, 200, 200)
     roi_delete(roi=rois[0], user=world.user, expected_version=1)
-    found = output_of("status", "--lab", world.lab.slug)
-    assert "version 1, flat, 6 vectors" in found and "1 newer, 1 masked" in found
+    output = output_of("status", "--lab", world.lab.slug)
+    assert "version 1, flat, 6 vectors" in output and "1 newer, 1 masked" in output
     assert "5 checked, 0 missing, 0 orphans, 0 of 6 altered, recall 1.0000" in output_of("verify")
     assert "version 1 is new enough" in output_of("rebuild", "--older-than", "60")
     assert "version 2 is waiting for the worker" in output_of("rebuild")

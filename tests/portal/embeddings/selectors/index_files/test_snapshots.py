@@ -25,8 +25,8 @@ def test_index_states_of_all_encoders_take_a_constant_number_of_queries(
         Encoder.objects.create(name=f"other {number}", version="1", config_hash="x", dim=4)
     with django_assert_num_queries(4):
         states = index_states()
-    (found,) = (state for state in states if state.encoder == str(encoder))
-    assert (found.newer, found.vectors, found.recall) == (3, 1, 1.0)
-    assert found.age_s > 0 and found.size_bytes > 0
-    others = [state for state in states if state is not found]
-    assert [(one.newer, one.age_s, one.vectors) for one in others] == [(0, 0.0, 0)] * 4
+    (result,) = (state for state in states if state.encoder == str(encoder))
+    assert (result.newer, result.vectors, result.recall) == (3, 1, 1.0)
+    assert result.age_s > 0 and result.size_bytes > 0
+    others = [state for state in states if state is not result]
+    assert [(other.newer, other.age_s, other.vectors) for other in others] == [(0, 0.0, 0)] * 4

@@ -52,7 +52,7 @@ def _built(folder: Path) -> BuiltMosaic:
     cv2.imwrite(str(folder / "preview.jpg"), plane[::4, ::4])
     cv2.imwrite(str(folder / "layer-count.png"), plane[::8, ::8, 0])
     (folder.parent / "looked").mkdir()
-    found = inspection.slide_inspect(
+    inspected = inspection.slide_inspect(
         folder / "mosaic.tif", folder.parent / "looked", progress=no_progress
     )
     (folder / "mosaic.json").write_text('{"frames": []}')
@@ -78,7 +78,7 @@ def _built(folder: Path) -> BuiltMosaic:
         preview="preview.jpg",
         width_px=320,
         height_px=256,
-        levels=[asdict(level) for level in found.levels],
+        levels=[asdict(level) for level in inspected.levels],
         content_hash=storage.file_sha256(folder / "mosaic.tif"),
         anchor_index=0,
         registered_count=3,

@@ -42,7 +42,7 @@ def file_put(folder: Path, name: str, data: bytes) -> None:
     }
 
     def change(graph: list[Entity]) -> None:
-        graph[:] = [one for one in graph if one["@id"] != name] + [entity]
+        graph[:] = [resource for resource in graph if resource["@id"] != name] + [entity]
 
     metadata_change(folder, change)
 

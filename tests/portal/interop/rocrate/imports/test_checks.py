@@ -162,11 +162,11 @@ def test_scratch_files_are_verified_by_hash(
 ) -> None:
     """Files of the right length but other content, left by an earlier import, are replaced."""
     mosaic = exported.rows["mosaics"][0]["id"]
-    name = next(one for one in exported.files if one.startswith("originals/"))
+    name = next(file for file in exported.files if file.startswith("originals/"))
     staged = _staged(other_portal, exported)
-    for one in (name, f"mosaics/{mosaic}/mosaic.json"):
-        (staged / one).parent.mkdir(parents=True, exist_ok=True)
-        (staged / one).write_bytes(bytes(len(exported.files[one])))
+    for item in (name, f"mosaics/{mosaic}/mosaic.json"):
+        (staged / item).parent.mkdir(parents=True, exist_ok=True)
+        (staged / item).write_bytes(bytes(len(exported.files[item])))
     case_import(source=unpacked, lab=other_portal.lab, user=other_portal.manager)
     sha256 = name.rsplit("/", 1)[-1]
     assert storage.asset_path(other_portal.lab.pk, sha256).read_bytes() == exported.files[name]
@@ -193,15 +193,15 @@ def _many(folder: Path, count: int) -> int:
         text = (folder / "records" / f"{table}.jsonl").read_text()
         rows[table] = [json.loads(line) for line in text.splitlines()]
     first = rows["rois"][0]
-    history = [one for one in rows["roi_revisions"] if one["roi_id"] == first["id"]]
+    history = [revision for revision in rows["roi_revisions"] if revision["roi_id"] == first["id"]]
     for number in range(count):
         roi_id = str(uuid.uuid5(uuid.NAMESPACE_OID, str(number)))
         rows["rois"].append(first | {"id": roi_id})
         rows["roi_revisions"] += [
-            one | {"id": str(uuid.uuid4()), "roi_id": roi_id} for one in history
+            entry | {"id": str(uuid.uuid4()), "roi_id": roi_id} for entry in history
         ]
-    for table, found in rows.items():
-        lines = b"".join(json.dumps(one).encode() + b"\n" for one in found)
+    for table, result in rows.items():
+        lines = b"".join(json.dumps(item).encode() + b"\n" for item in result)
         file_put(folder, f"records/{table}.jsonl", lines)
     return sum(map(len, rows.values()))
 
@@ -222,13 +222,15 @@ def test_many_regions_take_few_statements_and_are_checked_once(
     with CaptureQueriesContext(connection) as requested:
         case_import(source=unpacked, lab=other_portal.lab, user=other_portal.manager)
     written = [
-        one["sql"] for one in requested if one["sql"].startswith('INSERT INTO "annotations_roi')
+        request["sql"]
+        for request in requested
+        if request["sql"].startswith('INSERT INTO "annotations_roi')
     ]
     assert len(written) <= total / 25  # a thousand parameters, of which a region takes 27
     assert len(checked) == len(set(checked)) == total
     first = json.loads((unpacked / "records" / "rois.jsonl").read_text().splitlines()[0])
     assert Roi.objects.count() == 201
-    assert {str(one.created_at.isoformat()) for one in Roi.objects.all()} == {first["created_at"]}
+    assert {str(roi.created_at.isoformat()) for roi in Roi.objects.all()} == {first["created_at"]}
 
 
 def test_a_frame_that_the_video_does_not_have_is_named(

@@ -24,7 +24,7 @@ from tests.portal.interop.rocrate.imports.conftest import Exported, all_prepared
 def test_a_file_that_the_lab_has_is_not_placed_again(
     exported: Exported, other_portal: Lab1
 ) -> None:
-    row = next(one for one in exported.rows["assets"] if one["media_type"].endswith("slide"))
+    row = next(asset for asset in exported.rows["assets"] if asset["media_type"].endswith("slide"))
     path = storage_root() / "slide.tif"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(exported.files[f"originals/{row['sha256']}"])
@@ -39,10 +39,10 @@ def test_a_file_that_the_lab_has_is_not_placed_again(
 def test_a_file_that_another_lab_has_too_comes_in_under_another_id(
     exported: Exported, other_portal: Lab1
 ) -> None:
-    row = next(one for one in exported.rows["assets"] if one["media_type"].endswith("slide"))
+    row = next(asset for asset in exported.rows["assets"] if asset["media_type"].endswith("slide"))
     other = Lab.objects.create(name="Third", slug="third")
-    found = {name: row[name] for name in ("id", "sha256", "size_bytes", "media_type")}
-    Asset.objects.create(lab=other, **found)
+    values = {name: row[name] for name in ("id", "sha256", "size_bytes", "media_type")}
+    Asset.objects.create(lab=other, **values)
     assert case_back(other_portal, exported.path).originals == 2
     mine = Asset.objects.get(lab=other_portal.lab, sha256=row["sha256"])
     assert str(mine.pk) != row["id"] and Slide.objects.get(asset=mine).case.lab == other_portal.lab
@@ -90,11 +90,11 @@ def test_existing_originals_are_looked_up_once(exported: Exported, other_portal:
     with CaptureQueriesContext(connection) as requested:
         case_import(source=exported.path, lab=other_portal.lab, user=other_portal.manager)
     begin_upload = next(
-        n for n, one in enumerate(requested) if 'INSERT INTO "archive_case"' in one["sql"]
+        n for n, item in enumerate(requested) if 'INSERT INTO "archive_case"' in item["sql"]
     )
     where = 'FROM "archive_asset" WHERE "archive_asset"."id" '
-    found = [one["sql"] for one in requested.captured_queries[begin_upload:]]
-    looks = [sql for sql in found if sql.startswith("SELECT") and where in sql]
+    statements = [item["sql"] for item in requested.captured_queries[begin_upload:]]
+    looks = [sql for sql in statements if sql.startswith("SELECT") and where in sql]
     assert len(looks) == 1 and Asset.objects.count() == 2
 
 

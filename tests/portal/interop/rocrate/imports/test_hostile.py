@@ -111,7 +111,9 @@ def test_a_cut_zip_is_refused(unpacked: Path, other_portal: Lab1) -> None:
 
 def test_a_version_that_is_not_known_is_named(unpacked: Path, other_portal: Lab1) -> None:
     def change(graph: list[Entity]) -> None:
-        next(one for one in graph if one["@id"] == "./")["schemaVersion"] = "tessera-case-9"
+        next(resource for resource in graph if resource["@id"] == "./")["schemaVersion"] = (
+            "tessera-case-9"
+        )
 
     metadata_change(unpacked, change)
     refused(
@@ -247,7 +249,7 @@ def test_an_unreadable_original_is_refused(unpacked: Path, other_portal: Lab1) -
 
 
 def _drop(graph: list[Entity], name: str) -> None:
-    graph[:] = [one for one in graph if one["@id"] != name]
+    graph[:] = [resource for resource in graph if resource["@id"] != name]
 
 
 @pytest.mark.parametrize(

@@ -56,20 +56,20 @@ def test_a_case_comes_back_with_all_that_it_had(exported: Exported, other_portal
     done = case_back(other_portal, exported.path)
     assert (done.is_new, done.originals, done.left_out) == (True, 2, 0)
     all_prepared()
-    found = _rows(other_portal, _case_id(exported))
+    rows = _rows(other_portal, _case_id(exported))
     used = {row["label_id"] for row in exported.rows["rois"]}
     exported.rows["labels"] = [row for row in exported.rows["labels"] if row["id"] in used]
-    found["labels"] = [row for row in found["labels"] if row["id"] in used]
-    for row in found["canvases"]:  # an original is in a folder of its lab
+    rows["labels"] = [row for row in rows["labels"] if row["id"] in used]
+    for row in rows["canvases"]:  # an original is in a folder of its lab
         old = str(exported.rows["case"][0]["lab_id"])
         row["pixels_path"] = row["pixels_path"].replace(str(other_portal.lab.pk), old)
         if row["kind"] == "video":
             assert row["pixels_path"].startswith("assets/")
-    for row in (*exported.rows["videos"], *found["videos"]):
+    for row in (*exported.rows["videos"], *rows["videos"]):
         row["media_path"] = row["media_path"].rsplit("/", 1)[-1]
     for table, before in exported.rows.items():
         left_out = HERE | REMADE.get(table, set())
-        stored = [{k: v for k, v in row.items() if k not in left_out} for row in found[table]]
+        stored = [{k: v for k, v in row.items() if k not in left_out} for row in rows[table]]
         assert stored == [{k: v for k, v in row.items() if k not in left_out} for row in before]
         assert before, table
     for name, data in exported.files.items():
@@ -214,10 +214,10 @@ def test_an_entered_pixel_size_remains_where_the_file_has_none(
     mine.update(mpp_x=0.25, mpp_y=0.25, is_scaled_by_hand=True)
     look = inspection.slide_inspect
 
-    def found(*arguments: Any, **options: Any) -> Any:
+    def inspect(*arguments: Any, **options: Any) -> Any:
         return replace(look(*arguments, **options), mpp_x=of_file, mpp_y=of_file)
 
-    monkeypatch.setattr(inspection, "slide_inspect", found)
+    monkeypatch.setattr(inspection, "slide_inspect", inspect)
     all_prepared()
     canvas = mine.get()
     assert (canvas.mpp_x, canvas.is_scaled_by_hand) == expected

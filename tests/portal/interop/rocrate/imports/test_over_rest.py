@@ -71,8 +71,8 @@ def test_a_case_is_imported_and_the_job_reports_counts(
     assert (again.status_code, again.json()["code"]) == (409, "imported")
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"case.import_ordered", "case.imported"} <= actions
-    found = inventory_of(upload.lab_id, [Case.objects.get().pk])
-    assert str(upload.pk) in found.rows["archive.Upload"]
+    result = inventory_of(upload.lab_id, [Case.objects.get().pk])
+    assert str(upload.pk) in result.rows["archive.Upload"]
 
 
 def test_the_same_crate_again_reports_everything_as_present(
@@ -182,9 +182,9 @@ def test_a_transfer_deleted_during_its_import_request_is_not_found(
     look = jobs.upload_get
 
     def looked(**message: Any) -> Upload:
-        found = look(**message)
-        Upload.objects.filter(pk=found.pk).delete()
-        return found
+        response = look(**message)
+        Upload.objects.filter(pk=response.pk).delete()
+        return response
 
     monkeypatch.setattr(jobs, "upload_get", looked)
     assert browser.post(f"{address}import/").status_code == 404
