@@ -27,7 +27,7 @@ def laid_onto(one: Path, other: Path) -> Any:
     criteria = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 500, 1e-6)
     start = np.eye(2, 3, dtype=np.float32)
     how = cv2.MOTION_EUCLIDEAN
-    likeness, found = cv2.findTransformECC(first, second, start, how, criteria)
+    likeness, result = cv2.findTransformECC(first, second, start, how, criteria)
     assert likeness > 0.95
-    found[:, 2] *= SMALLER
-    return found
+    result[:, 2] *= SMALLER
+    return result

@@ -42,7 +42,7 @@ def _found(source: str, name: str) -> Iterator[str]:
     """Forbidden constructs of a module, as ``name: construct``."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names = [item.name for item in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
             for module in names:
                 if module.partition(".")[0] in MODULES:
@@ -69,13 +69,13 @@ def _call(node: ast.Call) -> Iterator[str]:
 
 
 def test_no_module_runs_data_or_trusts_text() -> None:
-    found = {
+    violations = {
         what
         for path in SOURCES
         for what in _found(path.read_text(), path.relative_to(ROOT).as_posix())
     }
-    assert found - ALLOWED == set()
-    assert ALLOWED - found == set(), "these exceptions are no more"
+    assert violations - ALLOWED == set()
+    assert ALLOWED - violations == set(), "these exceptions are no more"
 
 
 @pytest.mark.parametrize(
@@ -109,24 +109,24 @@ def test_what_is_harmless_is_let_through(source: str) -> None:
 
 def test_no_template_trusts_text() -> None:
     unsafe = re.compile(r"\{\{[^}]*\|\s*(?:safe|safeseq)\b[^}]*\}\}|\{% autoescape off %\}")
-    found = set()
+    names = set()
     for path in sorted((ROOT / "templates").rglob("*")):
         if path.is_file() and path.suffix == ".html":  # mails are plain text
             name = path.relative_to(ROOT / "templates").as_posix()
-            found |= {f"{name}: {match}" for match in unsafe.findall(path.read_text())}
-    assert found == TEMPLATES_ALLOWED
+            names |= {f"{name}: {match}" for match in unsafe.findall(path.read_text())}
+    assert names == TEMPLATES_ALLOWED
 
 
 def test_no_script_builds_markup_from_text() -> None:
     unsafe = re.compile(
         r"\.(?:innerHTML|outerHTML)\s*=|insertAdjacentHTML|document\.write|\beval\("
     )
-    found = {
+    paths = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "static" / "src").rglob("*.ts")
         if unsafe.search(path.read_text())
     }
-    assert found == set()
+    assert paths == set()
 
 
 def test_nothing_that_is_kept_or_sent_is_pickled() -> None:

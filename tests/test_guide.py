@@ -72,8 +72,8 @@ def test_a_page_of_the_site_asks_no_other_host(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > len(PAGES)
     for page in pages:
-        for found in re.findall(loads, page.read_text()):
-            assert not re.match(r"(?:https?:)?//", "".join(found)), f"{page}: {found}"
+        for address in re.findall(loads, page.read_text()):
+            assert not re.match(r"(?:https?:)?//", "".join(address)), f"{page}: {address}"
 
 
 @pytest.fixture
@@ -124,13 +124,13 @@ def rows_of(page: str) -> Iterator[list[str]]:
 
 def listed_settings() -> dict[str, str]:
     """The settings of the page, with what it says of their defaults."""
-    found = {}
+    links = {}
     for first, default, *_ in rows_of("settings.md"):
         names = re.findall(f"`({VARIABLE})`", first)
         defaults = default.split(", ")
         for n, name in enumerate(names):
-            found[name] = defaults[n] if len(defaults) == len(names) else default
-    return found
+            links[name] = defaults[n] if len(defaults) == len(names) else default
+    return links
 
 
 def constants_of(path: Path) -> set[str]:
@@ -159,7 +159,9 @@ def defaults_of_the_code() -> Iterator[tuple[str, Any]]:
                 continue
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             name = getattr(node.args[0], "value", None)
-            default = next((one.value for one in node.keywords if one.arg == "default"), None)
+            default = next(
+                (keyword.value for keyword in node.keywords if keyword.arg == "default"), None
+            )
             if called not in READERS or default is None or not isinstance(name, str):
                 continue
             if not any(isinstance(part, ast.Name) for part in ast.walk(default)):

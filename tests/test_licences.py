@@ -16,13 +16,21 @@ BUNDLED = {"av": ("libx264", "libx265"), "shapely": ("libgeos",)}
 
 def _copyleft() -> set[str]:
     """Installed packages whose own metadata name a licence of the GPL's family."""
-    found = set()
-    for one in distributions():
-        texts = [one.metadata.get("License-Expression") or one.metadata.get("License") or ""]
-        texts += [c for c in one.metadata.get_all("Classifier") or [] if c.startswith("License ::")]
+    names = set()
+    for distribution in distributions():
+        texts = [
+            distribution.metadata.get("License-Expression")
+            or distribution.metadata.get("License")
+            or ""
+        ]
+        texts += [
+            c
+            for c in distribution.metadata.get_all("Classifier") or []
+            if c.startswith("License ::")
+        ]
         if any(COPYLEFT.search(text[:200]) for text in texts):
-            found.add(one.metadata["Name"].lower().replace("_", "-"))
-    return found
+            names.add(distribution.metadata["Name"].lower().replace("_", "-"))
+    return names
 
 
 def test_the_licence_is_the_one_that_the_package_names() -> None:
@@ -32,9 +40,9 @@ def test_the_licence_is_the_one_that_the_package_names() -> None:
 
 
 def test_notice_names_every_copyleft_package_that_is_installed() -> None:
-    found = _copyleft()
-    assert {"pyvips-binary", "openslide-bin"} <= found
-    missing = {name for name in found if not re.search(rf"\b{re.escape(name)}\b", NOTICE)}
+    licences = _copyleft()
+    assert {"pyvips-binary", "openslide-bin"} <= licences
+    missing = {name for name in licences if not re.search(rf"\b{re.escape(name)}\b", NOTICE)}
     assert missing == set()
 
 

@@ -56,8 +56,8 @@ def main() -> int:
             keypoints.pair_by_descriptor,
             lambda: mosaics.mosaic_of_frames(folder),
         ):
-            found = measure()
-            for section in found if isinstance(found, list) else [found]:
+            measurement = measure()
+            for section in measurement if isinstance(measurement, list) else [measurement]:
                 measured.append(section)
                 _print(section)
     report.write(measured, commit=report.commit_here())

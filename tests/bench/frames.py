@@ -141,7 +141,7 @@ def first_content(open_page: Callable[[], Page], url: str, count: int) -> list[R
 
     The tools do not wait for the ROIs of the window: where there are thousands these come after.
     """
-    found: dict[str, list[float]] = {}
+    metrics: dict[str, list[float]] = {}
     for _ in range(OPENED):
         page = open_page()
         page.add_init_script(_FIRST)
@@ -155,10 +155,10 @@ def first_content(open_page: Callable[[], Page], url: str, count: int) -> list[R
                 raise RuntimeError(f"not painted: {what}, {seen}")
         seen |= {"text seen": page.evaluate(_TEXT), "tools ready": ready_ms}
         for what, ms in seen.items():
-            found.setdefault(what, []).append(ms)
+            metrics.setdefault(what, []).append(ms)
         page.context.close()
     return [
-        Row(f"{count:,} ROIs, {what}", float(np.median(found[what])), "ms")
+        Row(f"{count:,} ROIs, {what}", float(np.median(metrics[what])), "ms")
         for what in ("text seen", "tiles seen", "tools ready", "ROIs seen")
     ]
 
@@ -173,10 +173,10 @@ def frames(page: Page, url: str, count: int) -> list[Row]:
         page.wait_for_timeout(SETTLED_MS)
         page.evaluate("() => { window.frames = []; }")
         hand(page)
-        found = np.array(page.evaluate("window.frames"))
+        array = np.array(page.evaluate("window.frames"))
         page.keyboard.press("Escape")
-        p50, p95 = np.percentile(found, (50, 95))
-        title = f"{count:,} ROIs, {what}: p95 of {len(found)} frames"
+        p50, p95 = np.percentile(array, (50, 95))
+        title = f"{count:,} ROIs, {what}: p95 of {len(array)} frames"
         rows.append(
             Row(f"{title} (median {1000 / p50:.0f} a second)", float(p95), "ms", budget=BUDGET)
         )

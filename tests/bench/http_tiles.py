@@ -150,10 +150,10 @@ def _load(folder: Path, port: int, paths: list[str], *, cookie: str = "") -> flo
     output = subprocess.run([*command, url], check=True, capture_output=True, text=True).stdout
     if "Non-2xx" in output:
         raise RuntimeError(output)
-    found = re.search(r"Requests/sec:\s+([\d.]+)", output)
-    if found is None:
+    match = re.search(r"Requests/sec:\s+([\d.]+)", output)
+    if match is None:
         raise RuntimeError(output)
-    return float(found[1])
+    return float(match[1])
 
 
 if __name__ == "__main__":

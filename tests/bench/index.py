@@ -110,8 +110,8 @@ def _built(folder: Path, size: int, vectors: np.ndarray) -> dict[str, float]:
             open_index(folder / str(size), dim=DIM).build(np.arange(size), vectors)
         spent = time.process_time() - used
         costs_path.write_text(json.dumps({"used_s": spent, "mib": mib[0]}))
-    found: dict[str, float] = json.loads(costs_path.read_text())
-    return found
+    data: dict[str, float] = json.loads(costs_path.read_text())
+    return data
 
 
 @contextmanager
@@ -149,9 +149,9 @@ class _Asked:
 
 def _row(name: str, index: FaissIndex, flat: Any, questions: _Asked) -> Row:
     vectors, queries, permitted = questions.vectors, questions.queries, questions.permitted
-    own = questions.own
+    rows = questions.own
     size, rng = len(vectors), np.random.default_rng(7)
-    left_out = [np.unique(np.r_[row, rng.integers(0, size, LEFT_OUT - 1)]) for row in own]
+    left_out = [np.unique(np.r_[row, rng.integers(0, size, LEFT_OUT - 1)]) for row in rows]
     truth = exact_rows(vectors, queries, permitted, left_out)
     selection = None if permitted is None else Selection(permitted)
     mask = np.zeros(size, dtype=np.bool_)
@@ -176,8 +176,8 @@ def _row(name: str, index: FaissIndex, flat: Any, questions: _Asked) -> Row:
         if n % (3 if size <= _MAX_EXHAUSTIVE else 10) == 0:  # the slow one: fewer times
             flat_s.append(_spent(theirs, n))
     memory = "" if selection is None else f", set {selection.nbytes / 2**20:.1f} MiB"
-    used, flat_used = (np.array([one.processor for one in spent]) for spent in (ours_s, flat_s))
-    clock, flat_clock = (np.array([one.clock for one in spent]) for spent in (ours_s, flat_s))
+    used, flat_used = (np.array([usage.processor for usage in spent]) for spent in (ours_s, flat_s))
+    clock, flat_clock = (np.array([usage.clock for usage in spent]) for spent in (ours_s, flat_s))
     return Row(
         f"{name}: recall {np.mean(recall):.4f}, by the clock p50 {median_ms(clock):.2f} and p95 "
         f"{p95_ms(clock):.2f} ms, first {first * 1e3:.1f} ms{memory}; processor time",
@@ -219,12 +219,12 @@ def exact_rows(
         some = rows[start : start + _CHUNK]
         part = np.asarray(vectors[some], dtype=np.float64)
         squared = np.square(part).sum(axis=1) - 2 * queries.astype(np.float64) @ part.T
-        kept = min(wanted, len(some)) - 1
-        for n, near in enumerate(np.argpartition(squared, kept, axis=1)[:, : kept + 1]):
+        last = min(wanted, len(some)) - 1
+        for n, near in enumerate(np.argpartition(squared, last, axis=1)[:, : last + 1]):
             best[n] += zip(squared[n, near].tolist(), some[near].tolist(), strict=True)
     return [
-        np.array([row for _, row in sorted(found) if row not in set(gone.tolist())][:K])
-        for found, gone in zip(best, left_out, strict=True)
+        np.array([row for _, row in sorted(result) if row not in set(gone.tolist())][:K])
+        for result, gone in zip(best, left_out, strict=True)
     ]
 
 

@@ -27,7 +27,7 @@ def pair_by_descriptor() -> Section:
     plain = median_ms(each(sift_alone(pair), range(REPEATS)))
     rows = [Row(AGAINST, plain, "ms")]
     for name in loaded:
-        found = len(match_images(*pair, descriptor=name, max_keypoints=KEYPOINTS))
+        count = len(match_images(*pair, descriptor=name, max_keypoints=KEYPOINTS))
 
         def ours(_: int, name: str = name) -> None:
             match_images(*pair, descriptor=name, max_keypoints=KEYPOINTS)
@@ -35,7 +35,7 @@ def pair_by_descriptor() -> Section:
         milliseconds = median_ms(each(ours, range(REPEATS)))
         rows.append(
             Row(
-                f"{name}{' (the default)' if name == default else ''}, {found} matches",
+                f"{name}{' (the default)' if name == default else ''}, {count} matches",
                 milliseconds,
                 "ms",
                 AGAINST,
@@ -43,7 +43,7 @@ def pair_by_descriptor() -> Section:
                 "under 500 ms on 2 cores" if name == default else "",
             )
         )
-    left_out = "; ".join(f"{name}: {why}" for name, why in skipped.items())
+    left_out = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
     return Section(
         f"One {PAIR_SHAPE[0]} x {PAIR_SHAPE[1]} pair, {KEYPOINTS:,} key points",
         "`match_images` with each descriptor: detection, description, matching, rejection and"

@@ -92,7 +92,7 @@ async def _new_rois(
     seen: Seen,
 ) -> set[str]:
     """ROIs that are new to a page; those that did not come along are requested."""
-    news = {one["id"]: one["roi"] for one in changed if one["id"] not in known}
+    news = {change["id"]: change["roi"] for change in changed if change["id"] not in known}
     missing = [number for number, roi in news.items() if roi is None]
     arrived = news.keys() - set(missing)
     step = constant_of(PAGE, "IDS_PER_REQUEST")
@@ -140,9 +140,9 @@ async def _run(
     usage.append(usage_of(pid))
     for task in viewers:
         task.cancel()
-    for found in await asyncio.gather(*viewers, return_exceptions=True):
-        if isinstance(found, Exception):
-            seen.errors.append(repr(found))
+    for outcome in await asyncio.gather(*viewers, return_exceptions=True):
+        if isinstance(outcome, Exception):
+            seen.errors.append(repr(outcome))
     return seen, usage
 
 
@@ -167,9 +167,9 @@ def others_edits(portal: BenchPortal) -> Section:
         f"{'PostgreSQL and Redis, as they come' if on_servers else 'SQLite'}. Processor time is "
         "that of the portal's web processes, without the embedding of what is saved.",
     )
-    found, request_s = np.array(seen.seconds or [np.nan]), np.array(seen.asked or [np.nan])
-    p50, p95, p99 = np.percentile(found, (50, 95, 99))
-    name = f"told, p95 of {len(found):,} (median {p50:.2f}, p99 {p99:.2f} s)"
+    result, request_s = np.array(seen.seconds or [np.nan]), np.array(seen.asked or [np.nan])
+    p50, p95, p99 = np.percentile(result, (50, 95, 99))
+    name = f"told, p95 of {len(result):,} (median {p50:.2f}, p99 {p99:.2f} s)"
     section.rows.append(Row(name, float(p95), "s", budget="p95 at most 2 s"))
     missing = len(seen.sent) * VIEWERS - len(seen.seconds)
     section.rows.append(Row("never told", missing, "edits", budget="0"))

@@ -76,7 +76,7 @@ def p95_ms(seconds: np.ndarray) -> float:
 @cache
 def constant_of(module: Path, name: str) -> int:
     """A whole number that a TypeScript module names: a bench does as the page does."""
-    found = re.search(rf"const {name} = ([\d_]+);", module.read_text())
-    if found is None:
+    match = re.search(rf"const {name} = ([\d_]+);", module.read_text())
+    if match is None:
         raise LookupError(f"{module.name} has no {name}")
-    return int(found[1].replace("_", ""))
+    return int(match[1].replace("_", ""))

@@ -83,9 +83,9 @@ def _measure(folder: Path, running: RunningMilvus, size: int) -> Iterator[Row]:
         selection = None if permitted is None else Selection(permitted)
         recall, seconds = {}, {}
         for engine, index in {"milvus": served, "files": files}.items():
-            found = _asked(index, queries, selection, left_out)
-            seconds[engine] = [one for one, _ in found[1:]]
-            shares = [np.isin(*both).mean() for both in zip(truth, _ids(found), strict=True)]
+            answers = _asked(index, queries, selection, left_out)
+            seconds[engine] = [item for item, _ in answers[1:]]
+            shares = [np.isin(*both).mean() for both in zip(truth, _ids(answers), strict=True)]
             recall[engine] = np.mean(shares)
         yield Row(
             f"{name}, {filter_name}: recall {recall['milvus']:.4f}, "
@@ -108,12 +108,12 @@ def _asked(
     left_out: list[np.ndarray],
 ) -> list[tuple[float, np.ndarray]]:
     """Seconds and ids of each query."""
-    found = []
+    latencies = []
     for q, gone in zip(queries, left_out, strict=True):
         began = time.perf_counter()
         ids, _ = index.search(q, K, allowed=selection, excluded=gone)
-        found.append((time.perf_counter() - began, ids))
-    return found
+        latencies.append((time.perf_counter() - began, ids))
+    return latencies
 
 
 def main() -> int:

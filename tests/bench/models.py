@@ -50,21 +50,21 @@ def roi_sizes(slide_path: Path) -> Section:
     """ROIs of growing size, each in a process of its own; against ResNet-50 on the same patches."""
     rows = []
     for side_px in ROI_SIDES_PX:
-        found = in_a_process(slide_path, side_px)
-        ratio = found["resnet_seconds"] / found["seconds"]
+        measured_s = in_a_process(slide_path, side_px)
+        ratio = measured_s["resnet_seconds"] / measured_s["seconds"]
         against = "mean of ResNet-50 over the same patches, reading included"
         name = f"{side_px:,} x {side_px:,} px ROI"
-        patches = int(found["patches"])
+        patches = int(measured_s["patches"])
         rows += [
-            Row(name, found["seconds"], "s", against, ratio),
-            Row(f"{name}: patches", patches / found["seconds"], "patches/s"),
+            Row(name, measured_s["seconds"], "s", against, ratio),
+            Row(f"{name}: patches", patches / measured_s["seconds"], "patches/s"),
             Row(
-                f"{name}: peak memory, {patches} patches at density {found['density']:.2f}",
-                found["peak_mib"],
+                f"{name}: peak memory, {patches} patches at density {measured_s['density']:.2f}",
+                measured_s["peak_mib"],
                 "MiB",
                 budget="a worker under 4 GiB",
             ),
-            Row(f"{name}: memory above that of a tiny ROI", found["grown_mib"], "MiB"),
+            Row(f"{name}: memory above that of a tiny ROI", measured_s["grown_mib"], "MiB"),
         ]
     return Section(
         "ROI to embedding by size",

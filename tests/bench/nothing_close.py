@@ -65,13 +65,13 @@ def searched_slide(path: Path, name: str, encoder: RegionEncoder) -> SearchedSli
     with open_slide(path) as slide:
         squares = tissue_squares(slide, SIDE_PX, max_count=MAX_QUERIES + QUERY_COUNT)
         count = min(QUERY_COUNT, len(squares) // 4)
-        outlines = [box(*one) for one in squares[:-count]]
+        outlines = [box(*item) for item in squares[:-count]]
         for left, top, right, bottom in squares[-count:].tolist():
             middle = Point((left + right) / 2, (top + bottom) / 2).buffer(1)
             outlines.append(scale(middle, (right - left) / 2, (bottom - top) / 2))
-        found = encoder.embed_regions(slide, outlines, slide.info.mpp_x)
-    embedded = [at for at, one in enumerate(found) if not isinstance(one, BadInputError)]
-    vectors = np.array([found[at].vector for at in embedded], np.float32)
+        embeddings = encoder.embed_regions(slide, outlines, slide.info.mpp_x)
+    embedded = [at for at, item in enumerate(embeddings) if not isinstance(item, BadInputError)]
+    vectors = np.array([embeddings[at].vector for at in embedded], np.float32)
     is_asked = np.array(embedded) >= len(squares) - count
     boxes = squares[embedded]
     sys.stderr.write(f"{name}: {len(embedded)} of {len(squares)} squares embedded\n")
@@ -80,19 +80,20 @@ def searched_slide(path: Path, name: str, encoder: RegionEncoder) -> SearchedSli
     )
 
 
-def is_elsewhere(asked: ArrayF64, boxes: ArrayF64) -> ArrayBool:
+def is_elsewhere(query_boxes: ArrayF64, boxes: ArrayF64) -> ArrayBool:
     """(Q, N): squares that are elsewhere."""
-    size = np.minimum(asked[:, None, 2:], boxes[:, 2:])
-    size = np.clip(size - np.maximum(asked[:, None, :2], boxes[:, :2]), 0, None)
+    size = np.minimum(query_boxes[:, None, 2:], boxes[:, 2:])
+    size = np.clip(size - np.maximum(query_boxes[:, None, :2], boxes[:, :2]), 0, None)
     return np.asarray(size.prod(axis=2) <= DRAWN_ON * SIDE_PX**2)
 
 
-def nearest(asked: ArrayF32, looked: SearchedSlide, free: ArrayBool) -> ArrayF64:
+def nearest(queries: ArrayF32, looked: SearchedSlide, free: ArrayBool) -> ArrayF64:
     """(Q,): how far each is from the nearest free square."""
-    found = [
-        exact_distances(one, looked.vectors)[f].min() for one, f in zip(asked, free, strict=True)
+    distances = [
+        exact_distances(item, looked.vectors)[f].min()
+        for item, f in zip(queries, free, strict=True)
     ]
-    return np.array(found)
+    return np.array(distances)
 
 
 def measured(folder: Path) -> Section:
@@ -117,15 +118,15 @@ def measured(folder: Path) -> Section:
                 looked.vectors, is_elsewhere(looked.boxes[:MAX_QUERIES], looked.boxes)
             )
         )
-        own = nearest(looked.asked, looked, is_elsewhere(looked.asked_boxes, looked.boxes))
-        others = [one.asked for one in slides if one is not looked]
+        same_patient = nearest(looked.asked, looked, is_elsewhere(looked.asked_boxes, looked.boxes))
+        others = [item.asked for item in slides if item is not looked]
         foreign = np.concatenate(
             [nearest(a, looked, np.ones((len(a), len(looked.boxes)), bool)) for a in others]
         )
-        for what, found in (("its own tissue", own), ("other patients' tissue", foreign)):
-            before = np.array([calibration.is_nothing_close(d, len(looked.boxes)) for d in found])
-            now = before | (found > (np.inf if bound is None else bound))
-            name = f"{looked.name} ({len(looked.boxes)} squares), {what}, {len(found)} searches"
+        for what, result in (("its own tissue", same_patient), ("other patients' tissue", foreign)):
+            before = np.array([calibration.is_nothing_close(d, len(looked.boxes)) for d in result])
+            now = before | (result > (np.inf if bound is None else bound))
+            name = f"{looked.name} ({len(looked.boxes)} squares), {what}, {len(result)} searches"
             against = f"by the calibration alone: {100 * before.mean():.1f} %"
             section.rows.append(Row(name, float(100 * now.mean()), "%", against=against))
     return section

@@ -57,11 +57,11 @@ def glands(folder: Path) -> Iterator[Gland]:
         image = np.asarray(Image.open(folder / f"{name}.jpg").convert("RGB"))
         theirs = folder / f"{name}_anno.bmp"
         if theirs.exists():
-            found = np.asarray(Image.open(theirs))
-            masks = [found == number for number in np.unique(found[found > 0])]
+            array = np.asarray(Image.open(theirs))
+            masks = [array == number for number in np.unique(array[array > 0])]
         else:
             drawn = [from_wkt(row["geometry"]) for row in rows if row["image"] == name]
-            masks = [filled(np.asarray(one.boundary.coords), image) for one in drawn]
+            masks = [filled(np.asarray(roi.boundary.coords), image) for roi in drawn]
         for number, mask in enumerate(masks):
             yield Gland(name, image, mask, _clicks(mask, number))
 
@@ -71,7 +71,7 @@ def _clicks(mask: ArrayBool, seed: int) -> list[Click]:
     y, x = np.unravel_index(depth.argmax(), depth.shape)
     ys, xs = np.nonzero(depth > depth.max() / 3)  # within, as a person clicks
     chosen = np.random.default_rng(seed).choice(len(xs), OTHER_CLICKS, replace=False)
-    return [(int(x), int(y)), *((int(xs[one]), int(ys[one])) for one in chosen)]
+    return [(int(x), int(y)), *((int(xs[choice]), int(ys[choice])) for choice in chosen)]
 
 
 def filled(ring: np.ndarray, image: ImageU8) -> ArrayBool:
@@ -88,14 +88,14 @@ def dice(a: ArrayBool, b: ArrayBool) -> float:
 
 def ours(gland: Gland, click: Click) -> ArrayBool:
     """The ring that is shown first."""
-    found = propose_outline(gland.image, (float(click[0]), float(click[1])))
-    return filled(found.rings[found.likely], gland.image)
+    proposal = propose_outline(gland.image, (float(click[0]), float(click[1])))
+    return filled(proposal.rings[proposal.likely], gland.image)
 
 
 def ours_best(gland: Gland, click: Click) -> ArrayBool:
     """The best of the rings, as the slider offers them."""
-    found = propose_outline(gland.image, (float(click[0]), float(click[1])))
-    masks = [filled(ring, gland.image) for ring in found.rings]
+    proposal = propose_outline(gland.image, (float(click[0]), float(click[1])))
+    masks = [filled(ring, gland.image) for ring in proposal.rings]
     return max(masks, key=lambda mask: dice(mask, gland.mask))
 
 
@@ -161,16 +161,17 @@ def _best(
 def outlines_from_clicks(folder: Path) -> Section:
     """Dice of proposals against what is at hand, on images that nothing was chosen on."""
     everything = list(glands(folder))
-    chosen_on = [one for one in everything if one.image_name in CHOSEN_ON]
-    tested = [one for one in everything if one.image_name not in CHOSEN_ON]
+    chosen_on = [item for item in everything if item.image_name in CHOSEN_ON]
+    tested = [item for item in everything if item.image_name not in CHOSEN_ON]
+    images = {item.image_name for item in tested}
     section = Section(
         TITLE,
-        f"{len(tested)} glands on {len({one.image_name for one in tested})} GlaS images outlined by"
+        f"{len(tested)} glands on {len(images)} GlaS images outlined by"
         " hand, each from a click in its middle and two elsewhere in it; Dice of what is proposed"
         " with what was drawn. Settings of every method were chosen on"
         f" {len(chosen_on)} glands of {len(CHOSEN_ON)} other images.",
     )
-    found = scores(ours, tested)
+    scores_by_outline = scores(ours, tested)
     for name, make, values in (
         ("the wand (region growing, holes filled), tolerance {}", wand, TOLERANCES),
         ("OpenCV GrabCut in a disc of {} px", grab_cut, RADII_PX),
@@ -179,12 +180,12 @@ def outlines_from_clicks(folder: Path) -> Section:
         value = _best(make, values, chosen_on)
         theirs = scores(make(value), tested)
         against = f"{name.format(value)}: {theirs.mean():.2f}, median {np.median(theirs):.2f}"
-        section.rows.append(_row("proposal, all clicks", found, against, theirs))
+        section.rows.append(_row("proposal, all clicks", scores_by_outline, against, theirs))
     section.rows.append(_row("proposal, middle clicks", scores(ours, tested, slice(1))))
     section.rows.append(_row("proposal, other clicks", scores(ours, tested, slice(1, None))))
     section.rows.append(_row("best of the slider's rings, all clicks", scores(ours_best, tested)))
     clicks = [(gland, click) for gland in tested for click in gland.clicks]
-    seconds = each(lambda one: ours(*one), clicks)
+    seconds = each(lambda item: ours(*item), clicks)
     section.rows.append(
         Row(
             f"time of a proposal, median (p95 {p95_ms(seconds):.0f} ms)",

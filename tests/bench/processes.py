@@ -45,10 +45,10 @@ def usage_of(pid: int) -> Usage:
         mib[role] += _mib(rollup, "Pss")
         own_mib[child, role] = _mib(rollup, "Pss_Anon")
         seconds[role] += (int(stat[11]) + int(stat[12])) / TICKS
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    fields = [int(one) for one in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    fields = [int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
     busy = (sum(fields[:8]) - fields[3] - fields[4]) / TICKS
-    spent = own.ru_utime + own.ru_stime
+    spent = usage.ru_utime + usage.ru_stime
     return Usage(time.monotonic(), dict(mib), dict(seconds), busy, spent, own_mib)
 
 
@@ -62,19 +62,19 @@ def processor_seconds(usage: list[Usage]) -> float:
 
 
 def _descendants(pid: int, role: str) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
+    processes: list[tuple[int, str]] = []
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
-        return found
+        return processes
     for child in children:
         try:
             command = Path(f"/proc/{child}/cmdline").read_bytes()
         except OSError:
             continue
         its = _role(command) or role
-        found += [(int(child), its), *_descendants(int(child), its)]
-    return found
+        processes += [(int(child), its), *_descendants(int(child), its)]
+    return processes
 
 
 def _role(command: bytes) -> str:

@@ -40,7 +40,7 @@ def replace(section: Section, *, after: str) -> None:
     machine, sections = _standing()
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     section.note += f" Measured by itself, {when}."
-    titles = [one.title for one in sections]
+    titles = [part.title for part in sections]
     if section.title in titles:
         sections[titles.index(section.title)] = section
     else:
@@ -59,39 +59,39 @@ def tell(section: Section, *, after: str, write: bool) -> None:
 
 def rows_of(title: str) -> list[Row]:
     """Rows under a title; none if it does not exist."""
-    return next((one.rows for one in _standing()[1] if one.title == title), [])
+    return next((row.rows for row in _standing()[1] if row.title == title), [])
 
 
 def _standing() -> tuple[dict[str, Any], list[Section]]:
     """Machine and sections of the report as it is."""
-    found = json.loads((DOCS / "benchmarks.json").read_text())
-    return found["machine"], [
+    data = json.loads((DOCS / "benchmarks.json").read_text())
+    return data["machine"], [
         Section(
-            one["title"],
-            one["note"],
-            [Row(**row) for row in one["rows"]],
-            one.get("over_time", []),
+            section["title"],
+            section["note"],
+            [Row(**row) for row in section["rows"]],
+            section.get("over_time", []),
         )
-        for one in found["sections"]
+        for section in data["sections"]
     ]
 
 
 def _with_what_stands(measured: list[Section]) -> list[Section]:
     """The sections of a whole run, and after its predecessor each that it did not measure."""
     merged = list(measured)
-    titles = {one.title for one in measured}
+    titles = {measurement.title for measurement in measured}
     before: str | None = None
-    for one in _standing()[1]:
-        if one.title not in titles:
+    for row in _standing()[1]:
+        if row.title not in titles:
             at = next((i for i, other in enumerate(merged) if other.title == before), -1)
-            merged.insert(at + 1, one)
-        before = one.title
+            merged.insert(at + 1, row)
+        before = row.title
     return merged
 
 
 def _render(machine: dict[str, Any], sections: list[Section]) -> None:
-    found = {"machine": machine, "sections": [asdict(section) for section in sections]}
-    (DOCS / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n")
+    report = {"machine": machine, "sections": [asdict(section) for section in sections]}
+    (DOCS / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")
     lines = [
         "# Benchmarks",
         "",
@@ -110,7 +110,7 @@ def _render(machine: dict[str, Any], sections: list[Section]) -> None:
         if section.over_time:
             first, *others = section.over_time
             lines += ["", f"| {' | '.join(first)} |", "|---" * len(first) + "|"]
-            lines += [f"| {' | '.join(one)} |" for one in others]
+            lines += [f"| {' | '.join(other)} |" for other in others]
     (DOCS / "benchmarks.md").write_text("\n".join(lines) + "\n")
 
 

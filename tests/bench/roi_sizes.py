@@ -98,21 +98,23 @@ def measure(slide_path: Path, side_px: int) -> dict[str, float]:
         before = peak_mib()
         corner = (VIRTUAL_PX - side_px) // 2
         roi = box(corner, corner, corner + side_px, corner + side_px)
-        found, times = encoder.embed_region(slide, roi), []
+        result, times = encoder.embed_region(slide, roi), []
         peak = peak_mib()
         for _ in range(3 if side_px <= _SMALL_PX else 1):
             began = time.perf_counter()
             encoder.embed_region(slide, roi)
             times.append(time.perf_counter() - began)
-        corners = [(round(x), round(y)) for x, y in found.patch_boxes_l0[:, :2] / found.downsample]
+        corners = [
+            (round(x), round(y)) for x, y in result.patch_boxes_l0[:, :2] / result.downsample
+        ]
         began = time.perf_counter()
-        patches = _patches(slide, corners, found.downsample)
+        patches = _patches(slide, corners, result.downsample)
         reading = time.perf_counter() - began
     resnet = _resnet_seconds(patches)
     return {
         "seconds": statistics.median(times),
-        "patches": found.n_patches,
-        "density": found.density,
+        "patches": result.n_patches,
+        "density": result.density,
         "peak_mib": peak,
         "grown_mib": peak - before,
         "reading_seconds": reading,

@@ -75,11 +75,10 @@ def section_of(figures: dict[str, Any]) -> Section:
     )
     for pace in PACES_MS:
         for key_name in KEYS.values():
-            found = figures[f"{key_name}, {pace}"]
-            name = (
-                f"{key_name}, {pace}, p95 of {found['steps']} (median {found['median_ms']:.0f} ms)"
-            )
-            section.rows.append(Row(name, found["p95_ms"], "ms", budget="under 100 ms"))
+            figure = figures[f"{key_name}, {pace}"]
+            steps, median_ms = figure["steps"], figure["median_ms"]
+            name = f"{key_name}, {pace}, p95 of {steps} (median {median_ms:.0f} ms)"
+            section.rows.append(Row(name, figure["p95_ms"], "ms", budget="under 100 ms"))
     return section
 
 

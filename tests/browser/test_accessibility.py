@@ -75,8 +75,8 @@ class Seen:
         self.look("broken")
         broken, self.complaints = self.complaints, []
         for scheme in ("light", "dark"):
-            assert any(f"({scheme}): color-contrast" in one for one in broken), broken
-        assert any("image-alt" in one for one in broken), broken
+            assert any(f"({scheme}): color-contrast" in text for text in broken), broken
+        assert any("image-alt" in text for text in broken), broken
 
     def look(self, name: str) -> None:
         """All rules in light; in dark, what depends on colours."""
@@ -87,8 +87,8 @@ class Seen:
             ("dark", {"type": "rule", "values": ["color-contrast"]}),
         ):
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            for found in self.page.evaluate(RUN, [rules, FOREIGN]):
-                self.complaints.append(f"{name} ({scheme}): " + "\n    ".join(found))
+            for violation in self.page.evaluate(RUN, [rules, FOREIGN]):
+                self.complaints.append(f"{name} ({scheme}): " + "\n    ".join(violation))
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def fill(things: Any, second: Any, user: Any, other_lab: Any) -> None:
     """A hit, a verdict to give, something in the trash, offered, to be erased: no list is empty."""
     boxes = [(20, 20, 80), (120, 20, 80), (20, 120, 80)]
     similar, submitted, gone = (
-        roi_create(canvas=second, user=user, geometry=square(*one)).roi for one in boxes
+        roi_create(canvas=second, user=user, geometry=square(*box)).roi for box in boxes
     )
     encoder = Encoder.objects.create(
         name="four", version="1", config_hash="1" * 64, dim=4, is_default=True
@@ -158,8 +158,8 @@ def read(canvas: Any, user: Any, readers: list[Any]) -> Any:
     label = label_set_ensure(lab=canvas.lab).labels.first()
     for at, reading in enumerate(readings_assign(study=study, user=user, wanted=wanted)):
         boxes = [(20 + 4 * at, 20, 80), (200 + 200 * at, 200, 60)]
-        for one in boxes:
-            roi_create(canvas=canvas, user=reading.person, geometry=square(*one), label=label)
+        for box in boxes:
+            roi_create(canvas=canvas, user=reading.person, geometry=square(*box), label=label)
         assignment_submit(assignment=reading, user=reading.person)
     due = WantedReadings(canvases=[canvas], people=[user, *readers], due_on=date.today())
     work_assign(lab=canvas.lab, user=user, wanted=due)

@@ -87,9 +87,9 @@ def test_four_synchronised_images_move_and_rotate_together(
     page.wait_for_selector("[data-compare][data-ready][data-panes='4']", timeout=30_000)
     assert page.get_by_role("button", name="Add image…").is_disabled()
     boxes = [page.locator(f'[data-pane="{at}"]').bounding_box() for at in range(1, 5)]
-    assert len({(one["x"], one["y"]) for one in boxes}) == 4
-    assert [one["width"] for one in boxes] == pytest.approx([boxes[0]["width"]] * 4, abs=1)
-    assert [one["height"] for one in boxes] == pytest.approx([boxes[0]["height"]] * 4, abs=1)
+    assert len({(box["x"], box["y"]) for box in boxes}) == 4
+    assert [box["width"] for box in boxes] == pytest.approx([boxes[0]["width"]] * 4, abs=1)
+    assert [box["height"] for box in boxes] == pytest.approx([boxes[0]["height"]] * 4, abs=1)
     _drag(page, 1, 10, 10)  # now the URL holds the view of the new image too
     before = _views(page)
     _drag(page, 4, 40, -30)

@@ -49,7 +49,7 @@ def test_the_guide_is_accessible_and_loads_no_other_host(browser: Any, served: s
     urls: list[str] = []
     problems: list[str] = []
     page.on("request", lambda request: urls.append(request.url))
-    page.on("console", lambda one: problems.append(one.text) if one.type == "error" else None)
+    page.on("console", lambda item: problems.append(item.text) if item.type == "error" else None)
     seen = Seen(page, served)
     seen.go("/help/pathologist/")
     seen.go("/help/reference/settings/")

@@ -106,7 +106,8 @@ def test_the_small_map_follows_the_frame_of_the_video(open_viewer: Any, mosaic: 
     before = line.get_attribute("points")
     assert before
     frame, small = (
-        viewer.page.locator(one).bounding_box() for one in ("[data-map]", "[data-mini-map]")
+        viewer.page.locator(selector).bounding_box()
+        for selector in ("[data-map]", "[data-mini-map]")
     )
     assert small["x"] >= frame["x"] + frame["width"]  # covers nothing of the frame
     viewer.key("g")

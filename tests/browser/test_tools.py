@@ -71,8 +71,8 @@ def test_several_regions_are_moved_relabelled_united_and_undone(viewer: Any) -> 
     assert bounds(first) == pytest.approx((700, 300, 1000, 600), abs=2)
     assert bounds(second) == pytest.approx((900, 400, 1300, 800), abs=2)
     assert (first.right - first.left, second.bottom - second.top) == (300, 400)
-    writes = [one for one in requests if one.startswith(("POST", "PATCH", "DELETE"))]
-    assert [one.rpartition("/api/v1")[2] for one in writes] == ["/rois/bulk/"]
+    writes = [sent for sent in requests if sent.startswith(("POST", "PATCH", "DELETE"))]
+    assert [write.rpartition("/api/v1")[2] for write in writes] == ["/rois/bulk/"]
     viewer.key("u")
     viewer.wait_count(1)
     viewer.wait_saved()
@@ -252,7 +252,7 @@ def test_points_lines_and_descriptions_are_saved_with_their_measures(viewer: Any
     viewer.wait_saved()
     viewer.key("Escape")
     viewer.key("m")
-    assert [one.geometry["type"] for one in viewer.stored()] == [
+    assert [image.geometry["type"] for image in viewer.stored()] == [
         "LineString",
         "MultiPoint",
         "Point",

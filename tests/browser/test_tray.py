@@ -33,14 +33,14 @@ def add_images(annotator: Any) -> Callable[..., list[Any]]:
     def run(canvas: Any, count: int, *paths: Path) -> list[Any]:
         files = [(io.BytesIO(_still(number)), f"still {number}.png") for number in range(count)]
         files += [(io.BytesIO(path.read_bytes()), path.name) for path in paths]
-        found = []
+        addresses = []
         for file, name in files:
             with DATABASE:  # pages that are open send requests
                 received = item_receive(case=canvas.case, file=file, filename=name, user=annotator)
                 run_job(received.job)
                 received.item.refresh_from_db()
-                found.append(received.item.canvas)
-        return found
+                addresses.append(received.item.canvas)
+        return addresses
 
     return run
 

@@ -199,9 +199,9 @@ def test_an_roi_on_a_pal_video_has_the_same_place_in_frame_picture_and_export(
     disc_colours = [(x / 1024, 0.5), ((x - 92) / 1024, 0.5), ((x + 92) / 1024, 0.5)]
     around = [((x - 108) / 1024, 0.5), ((x + 108) / 1024, 0.5), (x / 1024, 180 / 576)]
     still, playing = shown_twice(viewer, disc_colours + around)
-    for found in (still, playing):
-        assert (found[:3] > 180).all()
-        assert (found[3:] < 80).all()
+    for result in (still, playing):
+        assert (result[:3] > 180).all()
+        assert (result[3:] < 80).all()
     viewer.key("Space")
     viewer.wait_exact()
     viewer.polygon([(x - 100, 188), (x + 100, 188), (x + 100, 388), (x - 100, 388)])

@@ -118,8 +118,8 @@ class Redis:
 
 
 def _postgres_bin() -> Path:
-    found = shutil.which("postgres")
-    candidates = [Path(found).parent] if found else []
+    path = shutil.which("postgres")
+    candidates = [Path(path).parent] if path else []
     candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     for folder in candidates:
         if (folder / "initdb").exists() and (folder / "postgres").exists():

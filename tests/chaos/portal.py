@@ -131,12 +131,12 @@ class Portal:
         """Processes of a role: web, worker, reaper (the parents), worker-child."""
         parent, _, child = role.partition("-")
         words = {"web": ("manage.py web",), "worker": ("celery",)}
-        found = [
+        result = [
             pid
             for pid in children(self.tree.pid)
             if any(word in command(pid) for word in words.get(parent, (parent,)))
         ]
-        return [pid for top in found for pid in children(top)] if child else found
+        return [pid for top in result for pid in children(top)] if child else result
 
     def stop(self) -> None:
         """Everything, at once: its processes die with their parent."""

@@ -115,7 +115,7 @@ _NAMES = {"1": "r-1", "2": "r-2", "3": "r-2", "4": "r-2"}
 
 
 @pytest.mark.parametrize(
-    ("part", "changes", "said"),
+    ("part", "changes", "breach_text"),
     [
         ("jobs", {"state": "running"}, "stuck: job k is running"),
         ("jobs", {"ended": 2}, "ended 2 times"),
@@ -151,10 +151,10 @@ _NAMES = {"1": "r-1", "2": "r-2", "3": "r-2", "4": "r-2"}
         ("mosaics", {"indexes": [0, 0], "components": 2}, "doubled: components"),
     ],
 )
-def test_each_breach_is_seen(part: str, changes: dict[str, object], said: str) -> None:
+def test_each_breach_is_seen(part: str, changes: dict[str, object], breach_text: str) -> None:
     journal, facts = _facts()
     facts[part][0] |= changes
-    assert any(said in breach for breach in breaches(journal, facts))
+    assert any(breach_text in breach for breach in breaches(journal, facts))
 
 
 def test_an_upload_stored_twice_is_detected() -> None:

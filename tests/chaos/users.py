@@ -71,13 +71,13 @@ class Person:
         version = max(self.call.journal.edits[roi])
         body = {"name": f"{roi}-{number}", "geometry": square(self.rng)}
         try:
-            status, found = self.call(
+            status, result = self.call(
                 "PATCH", f"/rois/{roi}/", body, headers={"If-Match": f'"{version}"'}
             )
         except NoAnswer:
-            status, found = self._again("GET", f"/rois/{roi}/")
-        if status == 200 and found["version"] > version:
-            self.call.journal.edits[roi][found["version"]] = found["name"]
+            status, result = self._again("GET", f"/rois/{roi}/")
+        if status == 200 and result["version"] > version:
+            self.call.journal.edits[roi][result["version"]] = result["name"]
 
     def _delete(self, roi: str) -> None:
         journal = self.call.journal
@@ -114,11 +114,11 @@ class Person:
         """Until there is an answer that says something, or the run is over: then 0."""
         while True:
             try:
-                status, found = (caller or self.call)(method, path, body, headers=headers)
+                status, result = (caller or self.call)(method, path, body, headers=headers)
             except NoAnswer:
-                status, found = 0, None
+                status, result = 0, None
             if 0 < status < 500:
-                return status, found
+                return status, result
             if self.stop.wait(1.0):
                 return 0, None
 
@@ -192,11 +192,11 @@ class Person:
     def _offered(self) -> str | None:
         day = datetime.now(UTC) + timedelta(days=7)  # clocks jump by hours only
         body = {"with_lab": GUESTS, "until": day.date().isoformat()}
-        status, found = self._again("POST", f"/cases/{self.case}/shares/", body)
+        status, result = self._again("POST", f"/cases/{self.case}/shares/", body)
         if status == 409:  # offered before the answer was lost
             status, page = self._again("GET", "/shares/")
-            found = next(iter(page["results"]), None) if status == 200 else None
-        return found["id"] if found and status in (200, 201) else None
+            result = next(iter(page["results"]), None) if status == 200 else None
+        return result["id"] if result and status in (200, 201) else None
 
     def _some_canvas(self) -> str | None:
         slides = list(self.call.journal.slides)

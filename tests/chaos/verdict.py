@@ -24,15 +24,15 @@ def breaches(journal: Journal, facts: dict[str, Any]) -> list[str]:
 
 
 def _jobs(jobs: list[dict[str, Any]]) -> list[str]:
-    found = [f"stuck: job {job['kind']} is {job['state']}" for job in jobs if _moves(job)]
-    found += [
+    problems = [f"stuck: job {job['kind']} is {job['state']}" for job in jobs if _moves(job)]
+    problems += [
         f"job {job['kind']} {job['id']} ended {job['ended']} times"
         for job in jobs
         if not _moves(job) and job["ended"] != 1
     ]
     # What a kill may do to a job, or a full disk; anything else is a defect.
     excused = {"worker-lost", "attempts-spent", "storage-full"}
-    return found + [
+    return problems + [
         f"job {job['kind']} failed: {job['error_code']} {job['message']}"
         for job in jobs
         if job["state"] == "failed" and job["error_code"] not in excused
@@ -46,54 +46,56 @@ def _moves(job: dict[str, Any]) -> bool:
 def _items(journal: Journal, items: list[dict[str, Any]]) -> list[str]:
     sent = journal.slides | journal.videos
     known = {item["id"]: item for item in items}
-    found = [f"lost: acknowledged upload {key}" for key in sent if key not in known]
+    problems = [f"lost: acknowledged upload {key}" for key in sent if key not in known]
     for key, sha256 in sent.items():
         item = known.get(key)
         if item is None:
             continue
         if item["sha256"] != sha256 or item["bytes"] != sha256:
-            found.append(f"lost: bytes of {key}: sent {sha256}, stored {item['bytes']}")
+            problems.append(f"lost: bytes of {key}: sent {sha256}, stored {item['bytes']}")
         if item["state"] != "ready" or not item["canvas"]:
-            found.append(f"stuck: {key} is {item['state']} ({item['error']})")
+            problems.append(f"stuck: {key} is {item['state']} ({item['error']})")
         if journal.trashed.get(key, False) not in (None, item["in_trash"]):
-            found.append(f"lost: {key} in the trash: {item['in_trash']}, told {journal.trashed}")
+            problems.append(f"lost: {key} in the trash: {item['in_trash']}, told {journal.trashed}")
     for item in items:
         noted = item["noted"]
         if noted["item.received"] != 1:
-            found.append(f"audit: {item['id']} received {noted['item.received']} times")
+            problems.append(f"audit: {item['id']} received {noted['item.received']} times")
         if noted["trash.put"] - noted["trash.restored"] != item["in_trash"]:
-            found.append(f"audit: {item['id']} in the trash: {item['in_trash']}, noted {noted}")
+            problems.append(f"audit: {item['id']} in the trash: {item['in_trash']}, noted {noted}")
     twice = Counter(item["sha256"] for item in items)
-    return found + [
+    return problems + [
         f"doubled: {count} items of the bytes {key}" for key, count in twice.items() if count > 1
     ]
 
 
 def _rois(journal: Journal, rois: list[dict[str, Any]]) -> list[str]:
     known = {roi["id"]: roi for roi in rois}
-    found = []
+    problems = []
     for key, versions in journal.edits.items():
         roi = known.get(key)
         if roi is None:
-            found.append(f"lost: acknowledged ROI {key}")
+            problems.append(f"lost: acknowledged ROI {key}")
             continue
         for version, name in versions.items():
             if roi["names"].get(str(version)) != name:
-                found.append(f"lost: ROI {key} version {version}: {roi['names'].get(str(version))}")
+                problems.append(
+                    f"lost: ROI {key} version {version}: {roi['names'].get(str(version))}"
+                )
         if journal.deleted.get(key, False) not in (None, roi["deleted"]):
-            found.append(f"lost: ROI {key} deleted: {roi['deleted']}")
+            problems.append(f"lost: ROI {key} deleted: {roi['deleted']}")
     for roi in rois:
         if roi["versions"] != list(range(1, roi["version"] + 1)):
-            found.append(f"ROI {roi['id']} at {roi['version']} has versions {roi['versions']}")
-        found += _doubled(roi)
+            problems.append(f"ROI {roi['id']} at {roi['version']} has versions {roi['versions']}")
+        problems += _doubled(roi)
         # A region in the trash is embedded when it is restored; a deleted one has no vector.
         max_count = 0 if roi["deleted"] else 1
         min_count = 0 if roi["in_trash"] else max_count
         if not min_count <= roi["current_embeddings"] <= max_count:
-            found.append(f"ROI {roi['id']} has {roi['current_embeddings']} current embeddings")
+            problems.append(f"ROI {roi['id']} has {roi['current_embeddings']} current embeddings")
         if any(count != 1 for count in roi["noted"]):
-            found.append(f"audit: versions of ROI {roi['id']} are noted {roi['noted']} times")
-    return found
+            problems.append(f"audit: versions of ROI {roi['id']} are noted {roi['noted']} times")
+    return problems
 
 
 def _doubled(roi: dict[str, Any]) -> list[str]:
@@ -108,31 +110,31 @@ def _doubled(roi: dict[str, Any]) -> list[str]:
 
 def _shares(acknowledged: dict[str, str], shares: list[dict[str, Any]]) -> list[str]:
     known = {share["id"]: share for share in shares}
-    found = [f"lost: acknowledged share {key}" for key in acknowledged if key not in known]
+    problems = [f"lost: acknowledged share {key}" for key in acknowledged if key not in known]
     for key, states in acknowledged.items():
         if key in known and known[key]["state"] not in states.split():
-            found.append(f"lost: share {key} is {known[key]['state']}, told {states}")
+            problems.append(f"lost: share {key} is {known[key]['state']}, told {states}")
     open_ones = [share["id"] for share in shares if share["state"] != "ended"]
     if len(open_ones) > 1:
-        found.append(f"doubled: open shares {open_ones}")
+        problems.append(f"doubled: open shares {open_ones}")
     for share in shares:  # to each of the two labs
         wanted = ["share.offered"]
         wanted += {"accepted": ["share.accepted"], "ended": ["share.ended"]}.get(share["state"], [])
         counts = share["noted"]
         if any(counts[name] != 2 for name in wanted) or counts["share.accepted"] not in (0, 2):
-            found.append(f"audit: share {share['id']} is {share['state']}, noted {counts}")
-    return found
+            problems.append(f"audit: share {share['id']} is {share['state']}, noted {counts}")
+    return problems
 
 
 def _mosaics(acknowledged: list[str], mosaics: list[dict[str, Any]]) -> list[str]:
     known = {mosaic["id"]: mosaic for mosaic in mosaics}
-    found = [f"lost: acknowledged mosaic {key}" for key in acknowledged if key not in known]
+    problems = [f"lost: acknowledged mosaic {key}" for key in acknowledged if key not in known]
     for key in acknowledged:
         mosaic = known.get(key)
         if mosaic is None:
             continue
         if mosaic["state"] != "ready":
-            found.append(f"stuck: mosaic {key} is {mosaic['state']} ({mosaic['error']})")
+            problems.append(f"stuck: mosaic {key} is {mosaic['state']} ({mosaic['error']})")
         if mosaic["indexes"] != list(range(mosaic["components"])):
-            found.append(f"doubled: components of mosaic {key}: {mosaic['indexes']}")
-    return found
+            problems.append(f"doubled: components of mosaic {key}: {mosaic['indexes']}")
+    return problems

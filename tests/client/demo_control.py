@@ -25,11 +25,11 @@ def slides(folder: str) -> object:
     people = cast()
     with redirect_stdout(sys.stderr):  # the answer alone is on stdout
         material = list(islice(sample_material(Path(folder)), len(SAMPLE_SLIDES)))
-        found = demo_run(material, people=people, say=print)
+        outcome = demo_run(material, people=people, say=print)
     _, secret = token_create(
         people.pathologist, name="demo", scope=TokenScope.WRITE, expires_in=timedelta(days=1)
     )
-    return {"token": secret, "rois": len(found.rois), "failures": found.failures}
+    return {"token": secret, "rois": len(outcome.rois), "failures": outcome.failures}
 
 
 if __name__ == "__main__":

@@ -49,11 +49,11 @@ def address_of(seat, canvas):
 
 def test_pixels_are_those_of_the_tiles_on_every_level(seat, tessera, canvas):
     (layer,) = opened(address_of(seat, canvas))
-    levels, found, kind = layer
-    assert kind == "image" and found["multiscale"] and found["rgb"]
-    assert (found["name"], found["scale"]) == (canvas.name, (0.5, 0.5))
-    assert found["units"] == ("um", "um")
-    assert [one.shape for one in levels] == [(lv.height, lv.width, 3) for lv in canvas.levels]
+    levels, result, kind = layer
+    assert kind == "image" and result["multiscale"] and result["rgb"]
+    assert (result["name"], result["scale"]) == (canvas.name, (0.5, 0.5))
+    assert result["units"] == ("um", "um")
+    assert [item.shape for item in levels] == [(lv.height, lv.width, 3) for lv in canvas.levels]
     for i, (level, lazy) in enumerate(zip(canvas.levels, levels, strict=True)):
         pixels = np.zeros((level.height, level.width, 3), np.uint8)
         for y in range(0, level.height, level.tile_height):
@@ -69,12 +69,12 @@ def test_pixels_are_those_of_the_tiles_on_every_level(seat, tessera, canvas):
 
 
 def test_indexing_equals_an_array_and_loads_only_the_needed_tiles():
-    whole = np.random.default_rng(5).integers(0, 255, (70, 100, 3), dtype=np.uint8)
+    image = np.random.default_rng(5).integers(0, 255, (70, 100, 3), dtype=np.uint8)
     requests = []
 
     def tile(x, y):
         requests.append((x, y))
-        return whole[y * 32 : y * 32 + 32, x * 32 : x * 32 + 32]
+        return image[y * 32 : y * 32 + 32, x * 32 : x * 32 + 32]
 
     lazy = TiledLevel(Level(100, 70, 1.0, 32, 32), tile)
     for key in (
@@ -82,8 +82,8 @@ def test_indexing_equals_an_array_and_loads_only_the_needed_tiles():
         np.s_[60:, 90:, :2], np.s_[::7, ::-3], np.s_[5:5], np.s_[:, 99:200], np.s_[1, ..., 2],
         np.s_[np.int64(4), 2:9, np.int64(0)],
     ):  # fmt: skip
-        assert np.array_equal(lazy[key], whole[key]), key
-    assert lazy[5:5].shape == whole[5:5].shape and len(lazy) == 70
+        assert np.array_equal(lazy[key], image[key]), key
+    assert lazy[5:5].shape == image[5:5].shape and len(lazy) == 70
     with pytest.raises(IndexError):
         lazy[70]
     requests.clear()
@@ -98,23 +98,23 @@ def test_rois_come_as_shapes_and_points_with_names_labels_and_colours(seat, tess
     line = tessera.create_roi(canvas, {"type": "LineString", "coordinates": [[1, 2], [3, 40]]})
     point = tessera.create_roi(canvas, {"type": "Point", "coordinates": [7, 9]}, name="Here")
     _, shapes, points = opened(f"{seat.url}/canvases/{canvas.id}/?x=1&roi={roi.id}#here")
-    drawn, found, kind = shapes
-    assert kind == "shapes" and found["scale"] == (0.5, 0.5)
-    at = found["features"]["id"].index(roi.id)
-    assert found["shape_type"][at] == "polygon"
-    assert found["features"]["name"][at] == "First"
-    assert found["features"]["label"][at] == "Napari gland"
-    assert found["edge_color"][at] == "#12ab34"
+    drawn, result, kind = shapes
+    assert kind == "shapes" and result["scale"] == (0.5, 0.5)
+    at = result["features"]["id"].index(roi.id)
+    assert result["shape_type"][at] == "polygon"
+    assert result["features"]["name"][at] == "First"
+    assert result["features"]["label"][at] == "Napari gland"
+    assert result["edge_color"][at] == "#12ab34"
     rows, columns = drawn[at].T
     assert (rows.min(), rows.max(), columns.min(), columns.max()) == (20, 120, 10, 110)
     edges = [frozenset(map(tuple, pair)) for pair in zip(drawn[at], drawn[at][1:], strict=False)]
     assert sorted(map(edges.count, set(edges))) == [1] * 8 + [2]  # there and back to the hole
-    at = found["features"]["id"].index(line.id)
-    assert found["shape_type"][at] == "path" and found["edge_color"][at] == "#ffff00"
+    at = result["features"]["id"].index(line.id)
+    assert result["shape_type"][at] == "path" and result["edge_color"][at] == "#ffff00"
     assert drawn[at].tolist() == [[2, 1], [40, 3]]
-    drawn, found, kind = points
+    drawn, result, kind = points
     assert kind == "points" and drawn.tolist() == [[9, 7]]
-    assert found["features"] == {"id": [point.id], "name": ["Here"], "label": [""]}
+    assert result["features"] == {"id": [point.id], "name": ["Here"], "label": [""]}
 
 
 def test_an_outline_without_holes_ends_without_its_first_vertex(seat, tessera, canvas):
@@ -166,5 +166,5 @@ def test_the_manifest_names_existing_commands():
     assert reader["command"] == command["id"] and reader["accepts_directories"] is False
     for scheme in ("tessera", "http", "https"):
         address = f"{scheme}://portal.example:8000/{CANVAS}/"
-        assert any(fnmatch(address, one) for one in reader["filename_patterns"])
+        assert any(fnmatch(address, pattern) for pattern in reader["filename_patterns"])
         assert get_reader(address)

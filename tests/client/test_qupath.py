@@ -29,23 +29,25 @@ def schema() -> dict[str, Any]:
 def requests() -> list[tuple[str, str, set[str]]]:
     """Method, address and names of parameters of each request of the script."""
     return [
-        (method, re.sub(r"\$\{[\w.]+\}", "{id}", path), set(re.findall(r"(\w+):", found)))
-        for method, _, path, found in ASKED.findall(SCRIPT)
+        (method, re.sub(r"\$\{[\w.]+\}", "{id}", path), set(re.findall(r"(\w+):", result)))
+        for method, _, path, result in ASKED.findall(SCRIPT)
     ]
 
 
 def test_the_script_requests_existing_addresses(schema):
-    found = requests()
-    assert {(method, path) for method, path, _ in found} == {
+    request_list = requests()
+    assert {(method, path) for method, path, _ in request_list} == {
         ("get", "canvases/{id}/"),
         ("get", "canvases/{id}/roi-file/"),
         ("post", "canvases/{id}/roi-file/"),
         ("get", "rois/"),
     }
-    assert len(found) == len(re.findall(r"portal\.(?:get|post)\(", SCRIPT))
-    for method, path, message in found:
+    assert len(request_list) == len(re.findall(r"portal\.(?:get|post)\(", SCRIPT))
+    for method, path, message in request_list:
         operation = schema["paths"][f"/api/v1/{path}"][method]
-        known = {one["name"] for one in operation["parameters"] if one["in"] == "query"}
+        known = {
+            parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "query"
+        }
         assert message <= known, (method, path)
 
 
@@ -54,7 +56,7 @@ def test_its_media_types_are_those_of_the_api(schema):
     (sent,) = re.findall(r"header\('Content-Type', '(.+?)'\)", SCRIPT)
     assert sent in both["post"]["requestBody"]["content"]
     assert "application/geo+json" in both["get"]["responses"]["200"]["content"]
-    headers = {one["name"] for one in both["post"]["parameters"] if one["in"] == "header"}
+    headers = {row["name"] for row in both["post"]["parameters"] if row["in"] == "header"}
     assert "Idempotency-Key" in headers and "'Idempotency-Key'" in SCRIPT
 
 

@@ -125,4 +125,4 @@ def test_a_download_into_a_folder_has_the_name_that_the_portal_gives(
 
     with Client("http://portal.example", "t", transport=httpx.MockTransport(answer)) as tessera:
         assert tessera.export_rois("1", tmp_path) == tmp_path / name
-    assert [found.name for found in tmp_path.iterdir()] == [name]
+    assert [path.name for path in tmp_path.iterdir()] == [name]

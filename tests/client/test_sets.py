@@ -45,8 +45,8 @@ def test_the_files_of_a_set_are_found_in_a_folder(tmp_path):
     write_dicom(tmp_path / "series/2.dcm")
     for name in ("a.png", "series/notes.txt", ".hidden"):
         (tmp_path / name).write_bytes(b"x")
-    found = [path.relative_to(tmp_path).as_posix() for path in sets.find_uploads(tmp_path)]
-    assert found == ["a.png", "glass/slide.vms", "series", "series/notes.txt", "slide.mrxs"]
+    names = [path.relative_to(tmp_path).as_posix() for path in sets.find_uploads(tmp_path)]
+    assert names == ["a.png", "glass/slide.vms", "series", "series/notes.txt", "slide.mrxs"]
     objects = sets.set_of(tmp_path / "series")
     assert objects is not None and {path.name for path in objects} == {"1.dcm", "2.dcm"}
     assert sets.set_of(tmp_path / "a.png") is None
@@ -59,16 +59,16 @@ def test_frames_of_a_folder_are_sent_in_the_order_of_their_numbers(tmp_path):
     for name in reversed(names):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
-    found = [path.relative_to(tmp_path).as_posix() for path in sets.find_uploads(tmp_path)]
-    assert found == names
+    result = [path.relative_to(tmp_path).as_posix() for path in sets.find_uploads(tmp_path)]
+    assert result == names
 
 
 def test_a_zarr_is_sent_with_its_entire_folder(tmp_path):
     folder = write_ngff(tmp_path / "in" / "a.zarr")
     (folder / ".DS_Store").write_bytes(b"x")
     (tmp_path / "in" / "b.png").write_bytes(b"x")
-    found = [path.name for path in sets.find_uploads(tmp_path / "in")]
-    assert found == ["a.zarr", "b.png"]
+    names = [path.name for path in sets.find_uploads(tmp_path / "in")]
+    assert names == ["a.zarr", "b.png"]
     packed = files.LocalFile.of(folder)
     assert packed.path.name == "a.zarr.zip"
     assert sets.set_of(tmp_path / "in") == sets.set_of(folder)
@@ -121,10 +121,10 @@ def test_a_slide_of_several_files_is_sent_as_one_over_a_bad_line(seat, tmp_path)
 
     client, _ = flaky(seat, tmp_path, lose)
     case = client.create_case("SETS-1")
-    one = client.upload(case, write_mrxs(tmp_path / "a", named=True))
+    upload = client.upload(case, write_mrxs(tmp_path / "a", named=True))
     other = client.upload(case, write_vms(tmp_path / "b", named=True).parent)
-    assert lost and (one.canvas, one.name) != (None, "")
-    assert [slide.vendor for slide in (one, other)] == ["mirax", "hamamatsu"]
+    assert lost and (upload.canvas, upload.name) != (None, "")
+    assert [slide.vendor for slide in (upload, other)] == ["mirax", "hamamatsu"]
     assert len(list(client.slides(case=case.id))) == 2
 
 
@@ -150,10 +150,10 @@ def test_the_command_sends_the_sets_of_a_folder_and_names_missing_files(
 
     monkeypatch.setattr(command, "find_uploads", some)
     assert main(["--create", "--case", "SHELL-2", str(shut), str(folder)]) == 1
-    found = capsys.readouterr()
-    assert [line.partition(": ")[0] for line in found.out.splitlines()] == [
+    output = capsys.readouterr()
+    assert [line.partition(": ")[0] for line in output.out.splitlines()] == [
         str(folder / "still.png"),
         str(folder / "whole/slide.mrxs"),
     ]
-    assert "slide/Data0000.dat is missing" in found.err
-    assert f"{shut}: " in found.err and "Permission denied" in found.err
+    assert "slide/Data0000.dat is missing" in output.err
+    assert f"{shut}: " in output.err and "Permission denied" in output.err

@@ -70,20 +70,20 @@ def test_every_field_is_one_of_the_schema_and_may_be_null_where_it_may_be_there(
     known = SchemaGenerator().get_schema(public=True)["components"]["schemas"]
     for kind, name in SCHEMAS.items():
         properties = known[name]["properties"]
-        for one in fields(kind):
-            assert one.name in properties, f"{name} has no {one.name}"
-            nullable = _may_be_null(properties[one.name])
-            assert ("None" in str(one.type)) == nullable, f"{name}.{one.name}"
+        for field in fields(kind):
+            assert field.name in properties, f"{name} has no {field.name}"
+            nullable = _may_be_null(properties[field.name])
+            assert ("None" in str(field.type)) == nullable, f"{name}.{field.name}"
 
 
 def test_no_value_is_left_out_of_that_comparison():
-    own = [
+    names = [
         v
         for module in (models, results)
         for v in vars(module).values()
         if isinstance(v, type) and v.__module__ == module.__name__
     ]
-    assert set(own) == set(SCHEMAS)
+    assert set(names) == set(SCHEMAS)
 
 
 def _spoken(text: str) -> tuple[set[tuple[str, str]], list[str]]:

@@ -75,14 +75,16 @@ def test_the_notebook_runs_from_upload_to_mosaic(seat, tmp_path, monkeypatch):
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     book = json.loads((SOURCES / "examples" / "walk.ipynb").read_text())
-    found: dict[str, object] = {}
+    namespace: dict[str, object] = {}
     for cell in book["cells"]:
         if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), found)
+            exec("".join(cell["source"]), namespace)
     drawn = json.loads((tmp_path / "rois.geojson").read_text())
     assert len(drawn["features"]) == 4
-    assert {hit.roi.id for hit in found["answer"].results} <= {roi.id for roi in found["others"]}
-    assert found["mosaic"].state == "ready" and found["mosaic"].registered_count > 1
+    assert {hit.roi.id for hit in namespace["answer"].results} <= {
+        roi.id for roi in namespace["others"]
+    }
+    assert namespace["mosaic"].state == "ready" and namespace["mosaic"].registered_count > 1
     with Image.open(tmp_path / "mosaic.png") as image:
         assert image.width > 100
     assert json.loads((tmp_path / "tessera-client" / "transfers.json").read_text()) == {}
@@ -153,7 +155,7 @@ def test_a_write_with_a_lost_answer_is_carried_out_once(seat, tmp_path):
     client, _ = flaky(seat, tmp_path, lose)
     slide = client.upload(client.create_case("ONCE-1"), noise(tmp_path / "once.png", 3))
     roi = client.create_roi(slide.canvas, [[5, 5], [90, 5], [90, 90]])
-    assert lost and [one.id for one in client.rois(slide.canvas)] == [roi.id]
+    assert lost and [region.id for region in client.rois(slide.canvas)] == [roi.id]
     newer = client.change_roi(roi, name="mine")
     with pytest.raises(ConflictError) as stale:
         client.change_roi(roi, name="theirs")
@@ -172,8 +174,8 @@ def test_the_command_sends_valid_files_and_names_invalid_ones(seat, tmp_path, mo
     monkeypatch.setenv("TESSERA_TOKEN", seat.token)
     assert main(requested) == 1 and "--create creates it" in capsys.readouterr().err
     assert main(["--create", *requested]) == 1
-    found = capsys.readouterr()
-    assert f"{good}: slide " in found.out and str(missing) in found.err
+    output = capsys.readouterr()
+    assert f"{good}: slide " in output.out and str(missing) in output.err
     assert main(["--case", "SHELL-1", str(good)]) == 0  # the case is there, and so are the bytes
 
 
@@ -192,21 +194,21 @@ def test_explanations_reports_and_maps(tessera, tmp_path):
     case = tessera.create_case("Reports")
     slide = tessera.upload(case, slide_file(tmp_path))
     canvas = slide.canvas
-    one, other = (
+    first, other = (
         tessera.create_roi(canvas, [[x, 20], [x + 200, 20], [x + 200, 220], [x, 220], [x, 20]])
         for x in (20, 300)
     )
     tessera.search(other)  # waits for its vector
-    found = tessera.search(one, exclude_same_patient=False)
-    assert other.id in {hit.roi.id for hit in found.results}
-    assert tessera.explain(one, other)
-    report = tessera.create_report(one, exclude_same_patient=False)
+    hits = tessera.search(first, exclude_same_patient=False)
+    assert other.id in {hit.roi.id for hit in hits.results}
+    assert tessera.explain(first, other)
+    report = tessera.create_report(first, exclude_same_patient=False)
     assert report.id in {stored.id for stored in tessera.reports()}
     written = tessera.download_report(report, tmp_path / "report.pdf")
     assert written.read_bytes().startswith(b"%PDF")
     drawn = tessera.draw_map()
     assert drawn.newer == 0
-    assert {one.id, other.id} <= set(tessera.map_part(drawn, "points")["rois"])
+    assert {first.id, other.id} <= set(tessera.map_part(drawn, "points")["rois"])
     assert tessera.map_part(drawn, "unlike", limit=1)["total"] == 0  # nothing has a label
     tessera.delete_report(report)
     assert report.id not in {stored.id for stored in tessera.reports()}
@@ -229,9 +231,13 @@ def test_a_case_is_exported_by_a_manager(seat, tessera, tmp_path):
 def test_a_region_is_talked_about(tessera, tmp_path):
     slide = tessera.upload(tessera.create_case("Talked about"), slide_file(tmp_path))
     roi = tessera.create_roi(slide.canvas, [[5, 5], [90, 5], [90, 90]])
-    found = [tessera.comment(roi, text) for text in ("Larger than before?", "Yes.")]
-    assert list(tessera.thread(roi)) == found
-    assert [(one.kind, one.text, one.version) for one in found][1] == ("comment", "Yes.", 1)
+    comments = [tessera.comment(roi, text) for text in ("Larger than before?", "Yes.")]
+    assert list(tessera.thread(roi)) == comments
+    assert [(comment.kind, comment.text, comment.version) for comment in comments][1] == (
+        "comment",
+        "Yes.",
+        1,
+    )
 
 
 def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeypatch):
@@ -247,7 +253,9 @@ def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeyp
             other.import_case(written)
         assert refused.value.code == "import-conflict" and case.id not in refused.value.detail
         manager.request("DELETE", f"cases/{case.id}/")
-        entry = next(one for one in manager.get("trash/")["results"] if one["target"] == case.id)
+        entry = next(
+            result for result in manager.get("trash/")["results"] if result["target"] == case.id
+        )
         manager.request("DELETE", f"trash/{entry['id']}/")
 
     monkeypatch.setattr(files, "PIECE_BYTES", 16 * 1024)
@@ -275,9 +283,9 @@ def test_a_case_moves_to_another_lab_with_the_ids_it_had(seat, tmp_path, monkeyp
     with Client(seat.url, seat.others, transfers=transfers) as other:
         for job in other.get("jobs/", kind="slide_ingest")["results"]:
             other.wait(job["id"])
-        assert [one.id for one in other.slides(case=came.id)] == [slide.id]
-        (found,) = other.rois(slide.canvas)
-        assert (found.id, found.name, found.version) == (roi.id, "Gland", 2)
+        assert [item.id for item in other.slides(case=came.id)] == [slide.id]
+        (result,) = other.rois(slide.canvas)
+        assert (result.id, result.name, result.version) == (roi.id, "Gland", 2)
         assert other.tile(slide.canvas, 0, 0, 0) == tile
         assert other.import_case(written).id == case.id  # all of it is here already
     with Client(seat.url, seat.managers, transfers=tmp_path / "one.json") as manager:
@@ -321,7 +329,7 @@ def test_events_come_in_order_and_go_on_after_a_lost_answer(seat, tmp_path):
         assert list(tessera.events(once=True)) == []
         slide = tessera.upload(case, noise(tmp_path / "heard.png", 77))
         ready = list(tessera.events("slide.ready", after="0", once=True))
-        assert slide.id in [one.data["id"] for one in ready]
+        assert slide.id in [job.data["id"] for job in ready]
         last = ready[-1].id
         first, second = (
             tessera.create_roi(slide.canvas, [[x, 10], [90, 10], [90, 90]]) for x in (10, 20)
@@ -336,5 +344,5 @@ def test_events_come_in_order_and_go_on_after_a_lost_answer(seat, tmp_path):
     portal, transport = flaky(seat, tmp_path, lose)
     with portal as tessera:
         heard = tessera.events("roi.saved", canvas=slide.canvas, after=last, once=True)
-        assert [one.data["id"] for one in heard] == [first.id, second.id]
+        assert [message.data["id"] for message in heard] == [first.id, second.id]
     assert len(lost) == 1 and len(transport.sent) >= 3

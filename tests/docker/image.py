@@ -20,8 +20,8 @@ HERE = Path(__file__).parent
 
 def compose() -> dict[str, dict]:
     """``docker/compose.yaml``."""
-    found: dict[str, dict] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
-    return found
+    services: dict[str, dict] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
+    return services
 
 
 def rendered(text: str, values: dict[str, str]) -> str:
@@ -65,10 +65,10 @@ class Image:
 
     def environment(self, service: str) -> dict[str, str]:
         """The image's, then that of compose, and nothing of this process."""
-        found = dict(line.split("=", 1) for line in self.config["Env"])
+        values = dict(line.split("=", 1) for line in self.config["Env"])
         named = compose()["services"][service].get("environment", {})
-        found |= {name: rendered(str(value), self.values) for name, value in named.items()}
-        return found | self.lent
+        values |= {name: rendered(str(value), self.values) for name, value in named.items()}
+        return values | self.lent
 
     def command(self, service: str, *arguments: str) -> list[str]:
         """In a namespace of its own, as that service."""

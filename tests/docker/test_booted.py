@@ -84,9 +84,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             image.start("beat", logs / "beat.log")
             proxy, authority = _proxy(logs, https=https, upstream=port)
             try:
-                found = Site(image, url, port, authority, logs)
-                _until(lambda: _is_ready(found), seconds=120, site=found)
-                yield found
+                booted = Site(image, url, port, authority, logs)
+                _until(lambda: _is_ready(booted), seconds=120, site=booted)
+                yield booted
             finally:
                 proxy.terminate()
                 proxy.wait(20)
@@ -132,8 +132,8 @@ def test_a_role_that_is_not_there_is_not_healthy(site: Site) -> None:
 
 def test_the_doctor_reports_no_error_in_the_image(site: Site) -> None:
     done = site.image.exec("worker", ["python", "manage.py", "doctor", "--json"])
-    errors = [one for one in json.loads(done.stdout) if one["level"] == "error"]
-    assert [one["part"] for one in errors] == ["backup"], done.stdout  # nobody made one yet
+    errors = [load for load in json.loads(done.stdout) if load["level"] == "error"]
+    assert [error["part"] for error in errors] == ["backup"], done.stdout  # nobody made one yet
 
 
 def test_the_proxy_speaks_tls_and_the_portal_sends_its_headers(site: Site) -> None:
@@ -184,9 +184,9 @@ def test_a_slide_uploaded_in_a_browser_has_tiles(site: Site) -> None:
             site=site,
             what="the slide",
         )
-        found = person.get(slide, timeout=20).json()
-        assert found["state"] == "ready", (found, site.log("worker"))
-        canvas = person.get(f"{site.url}/api/v1/canvases/{found['canvas']}/", timeout=20).json()
+        body = person.get(slide, timeout=20).json()
+        assert body["state"] == "ready", (body, site.log("worker"))
+        canvas = person.get(f"{site.url}/api/v1/canvases/{body['canvas']}/", timeout=20).json()
         tile = canvas["tile_url"].format(z=len(canvas["levels"]) - 1, x=0, y=0)
         answer = person.get(f"{site.url}{tile}", timeout=20)
         assert answer.status_code == 200 and answer.content[:3] == b"\xff\xd8\xff", answer.headers

@@ -73,7 +73,7 @@ def test_only_the_proxy_is_reachable_and_its_address_is_counted(
     compose: dict[str, dict[str, object]],
 ) -> None:
     services = compose["services"]
-    assert [name for name, one in services.items() if "ports" in one] == ["proxy"]  # type: ignore[operator]
+    assert [name for name, item in services.items() if "ports" in item] == ["proxy"]  # type: ignore[operator]
     trusted = services["web"]["environment"]["TESSERA_TRUSTED_PROXIES"]  # type: ignore[index]
     assert trusted == "${TESSERA_TRUSTED_PROXIES:-1}"
 
@@ -130,7 +130,7 @@ def test_the_check_of_images_refuses_floating_tags() -> None:
     names = ("NODE_IMAGE", "PYTHON_IMAGE", "POSTGRES_IMAGE", "REDIS_IMAGE", "PROXY_IMAGE")
     right = dict.fromkeys(names, f"name:1{digest}")
 
-    def said(**images: str) -> tuple[int, str]:
+    def check(**images: str) -> tuple[int, str]:
         done = subprocess.run(
             ["sh", ROOT / "docker" / "images.sh"],
             env={"PATH": "/usr/bin:/bin"} | right | images,
@@ -140,12 +140,12 @@ def test_the_check_of_images_refuses_floating_tags() -> None:
         )
         return done.returncode, done.stderr
 
-    assert said() == (0, "")
-    assert said(OBJECTS_IMAGE=f"objects:1{digest}") == (0, "")  # of a profile: named or left out
-    assert said(OBJECTS_IMAGE="objects:1")[0] == 1
-    assert said(MILVUS_IMAGE="milvus:1")[0] == 1
+    assert check() == (0, "")
+    assert check(OBJECTS_IMAGE=f"objects:1{digest}") == (0, "")  # of a profile: named or left out
+    assert check(OBJECTS_IMAGE="objects:1")[0] == 1
+    assert check(MILVUS_IMAGE="milvus:1")[0] == 1
     for wrong in ("postgres:16", "", "postgres@sha256:12", "postgres@sha256:" + "zz" * 32):
-        code, text = said(POSTGRES_IMAGE=wrong)
+        code, text = check(POSTGRES_IMAGE=wrong)
         assert code == 1 and text.startswith("POSTGRES_IMAGE must be an image by digest")
 
 
@@ -173,7 +173,7 @@ def test_a_lock_contains_the_requirements_in_the_versions_of_the_constraints(loc
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     more = (*extras[lock], *extras["milvus"], *extras["postgres"], *extras["s3"])
-    needed = {named(one) for one in (*project["dependencies"], *more)}
+    needed = {named(requirement) for requirement in (*project["dependencies"], *more)}
     assert needed - set(locked) == set(), "make lock"
     constraints = (ROOT / "constraints.txt").read_text()
     wanted = {

@@ -28,7 +28,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
-    found: list[Outcome] = []
+    result: list[Outcome] = []
     every = (
         upload_outcomes(minutes=options.minutes, seed=options.seed, keep=options.keep)
         if options.uploads
@@ -42,13 +42,13 @@ def main() -> int:
         )
     )
     for outcome in every:
-        found.append(outcome)
+        result.append(outcome)
         if outcome.is_finding or outcome.name == "portal":
             print(f"{outcome.number} {outcome.name}: {outcome.kind}: {outcome.message[-800:]}")
-        if len(found) % 100 == 0:
-            print(f"{len(found)} files", file=sys.stderr, flush=True)
-    print(tally(found))
-    return int(any(outcome.is_finding for outcome in found))
+        if len(result) % 100 == 0:
+            print(f"{len(result)} files", file=sys.stderr, flush=True)
+    print(tally(result))
+    return int(any(outcome.is_finding for outcome in result))
 
 
 if __name__ == "__main__":

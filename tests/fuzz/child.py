@@ -27,11 +27,11 @@ def process_upload(*, path: str, out_dir: str, progress: Progress) -> dict[str, 
     """
     path = _without_names(path, out_dir)
     if sniff(path) == "video":
-        found = inspect_video(path=path, out_dir=out_dir, progress=progress)
-        path = str(Path(out_dir) / found["pixels"]) if found["pixels"] else path
-        if not found["browser_playable"]:
+        inspection = inspect_video(path=path, out_dir=out_dir, progress=progress)
+        path = str(Path(out_dir) / inspection["pixels"]) if inspection["pixels"] else path
+        if not inspection["browser_playable"]:
             make_rendition(path=path, out_dir=out_dir, progress=progress)
-        return {"kind": "video", "unserved": _frames(path, Path(out_dir) / found["frames"])}
+        return {"kind": "video", "unserved": _frames(path, Path(out_dir) / inspection["frames"])}
     slide = inspect_slide(path=path, out_dir=out_dir, progress=progress)
     pixels = Path(out_dir) / slide["pixels"] if slide["pixels"] else Path(path)
     return {"kind": slide["kind"], "unserved": _tiles(pixels)}

@@ -15,11 +15,11 @@ COUNT, SEED = 24, 12
 @pytest.mark.slow
 @pytest.mark.endurance
 def test_every_damaged_file_ends_with_a_named_reason() -> None:
-    found = list(outcomes(COUNT, seed=SEED, workers=2))
-    assert len(found) == COUNT
-    assert [outcome for outcome in found if outcome.is_finding] == []
-    assert {outcome.kind for outcome in found} >= {"accepted", "corrupt-file"}
-    assert all(outcome.message for outcome in found if outcome.kind != "accepted")
+    items = list(outcomes(COUNT, seed=SEED, workers=2))
+    assert len(items) == COUNT
+    assert [outcome for outcome in items if outcome.is_finding] == []
+    assert {outcome.kind for outcome in items} >= {"accepted", "corrupt-file"}
+    assert all(outcome.message for outcome in items if outcome.kind != "accepted")
 
 
 def test_the_same_seed_damages_the_same_way(tmp_path: Path) -> None:
@@ -39,6 +39,6 @@ def test_every_format_has_a_sample(tmp_path: Path) -> None:
 
 
 def test_an_internal_end_is_a_finding_and_counted() -> None:
-    found = [Outcome(0, "png", "internal", "KeyError"), Outcome(1, "png", "accepted", "")]
-    assert [outcome.is_finding for outcome in found] == [True, False]
-    assert tally(found).splitlines()[-1].split() == ["all", "1", "1"]
+    result = [Outcome(0, "png", "internal", "KeyError"), Outcome(1, "png", "accepted", "")]
+    assert [outcome.is_finding for outcome in result] == [True, False]
+    assert tally(result).splitlines()[-1].split() == ["all", "1", "1"]

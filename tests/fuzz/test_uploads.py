@@ -17,16 +17,16 @@ from tests.fuzz.uploads import upload_outcomes
 @pytest.mark.slow
 @pytest.mark.endurance
 def test_damaged_files_sent_over_rest_end_with_a_reason() -> None:
-    found = list(upload_outcomes(minutes=1, seed=12))
-    assert [outcome for outcome in found if outcome.is_finding] == []
-    assert found[-1].name == "portal" and len(found) > 5
+    items = list(upload_outcomes(minutes=1, seed=12))
+    assert [outcome for outcome in items if outcome.is_finding] == []
+    assert items[-1].name == "portal" and len(items) > 5
 
 
 def test_honest_documents_are_read() -> None:
     plane = Plane(uuid.UUID(int=1), "a.png", WIDTH_PX, HEIGHT_PX, None, None)
     for name, data in documents().items():
         opened, _ = documents_open(io.BytesIO(data))
-        for one in opened:
-            one.stream.seek(0)
-            features = [feature_read(raw) for raw in one.reader.read(one.stream, plane)]
+        for file in opened:
+            file.stream.seek(0)
+            features = [feature_read(raw) for raw in file.reader.read(file.stream, plane)]
             assert features, name

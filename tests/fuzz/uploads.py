@@ -57,7 +57,7 @@ class _Run:
 
 
 def upload_outcomes(
-    *, minutes: float, seed: int, keep: Path | None = None, told: Callable[[str], None] = print
+    *, minutes: float, seed: int, keep: Path | None = None, report: Callable[[str], None] = print
 ) -> Iterator[Outcome]:
     """Send files for so long, and say what became of each; a last one for the portal itself.
 
@@ -73,7 +73,7 @@ def upload_outcomes(
             yield from _sent(portal, files, minutes=minutes, seed=seed, keep=keep)
         finally:
             portal.stop()
-            told(f"The portal's last words:\n{portal.tail()[-1_000:]}")
+            report(f"The portal's last words:\n{portal.tail()[-1_000:]}")
 
 
 def _sent(
@@ -219,8 +219,8 @@ def _transfer_ended(run: _Run, path: str) -> tuple[str, str]:
         if seen["error"]:
             return _reason(seen["error"])
         if item := seen["item"]:
-            status, found = run.call("GET", f"/{item['kind']}s/{item['id']}/")
-            if status == 200 and found["state"] != "preparing":
+            status, result = run.call("GET", f"/{item['kind']}s/{item['id']}/")
+            if status == 200 and result["state"] != "preparing":
                 return _item(run, f"{item['kind']}s", item["id"])
         time.sleep(POLL_S)
     return "limit", f"the transfer is still {seen['state']} after {JOB_S} s"
@@ -247,7 +247,9 @@ def _document(run: _Run, name: str, data: bytes, rng: random.Random) -> tuple[st
         body = row["report"]
     if status != 200:
         return _refused(status, body)
-    silent = [one for one in body["items"] if one["status"] == "refused" and not one["reason"]]
+    silent = [
+        upload for upload in body["items"] if upload["status"] == "refused" and not upload["reason"]
+    ]
     if silent or body["total"] != sum(body[word] for word in _COUNTED):
         return "internal", f"a shape without a reason: {json.dumps(body)[:500]}"
     return "accepted", ""
@@ -298,16 +300,16 @@ def _settled(
     if lost:
         return "crash", f"jobs without a result: {lost[:20]}; {portal.tail()}"
     memory = ", ".join(
-        f"{_role(pid)} {found[0] / 2**20:.0f}, {found[-1] / 2**20:.0f}, {max(found) / 2**20:.0f}"
-        for pid, found in rss_bytes.items()
-        if len(found) > 1
+        f"{_role(pid)} {result[0] / 2**20:.0f}, {result[-1] / 2**20:.0f}, {max(result) / 2**20:.0f}"
+        for pid, result in rss_bytes.items()
+        if len(result) > 1
     )
-    said = (
+    message = (
         f"{sum(answers.values())} answers; {again[0] if again else 0} jobs were begun twice; "
         f"MiB at first, at last, at most: {memory}"
     )
-    is_large = any(max(found) > PROCESS_BYTES for found in rss_bytes.values())
-    return "limit" if is_large else "accepted", said
+    is_large = any(max(result) > PROCESS_BYTES for result in rss_bytes.values())
+    return "limit" if is_large else "accepted", message
 
 
 def _role(pid: int) -> str:

@@ -134,14 +134,14 @@ class Portal:
         return self.attempts()
 
     def wait_until_ended(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        rows: dict[str, Any] = {}
 
         def ended() -> bool:
-            found.update(self.control("state"))
-            return all(job["state"] not in {"queued", "running"} for job in found.values())
+            rows.update(self.control("state"))
+            return all(job["state"] not in {"queued", "running"} for job in rows.values())
 
         self.wait_until(ended, "every job to end")
-        return found
+        return rows
 
     def wait_until(self, true: Callable[[], bool], what: str, *, within_s: float = 240) -> None:
         deadline = time.monotonic() + within_s
@@ -179,6 +179,6 @@ def is_alive(pid: int) -> bool:
 def children_of(pid: int) -> list[int]:
     """The processes that it started, by whichever of its threads."""
     lists = Path(f"/proc/{pid}/task").glob("*/children")
-    own = [int(word) for one in lists for word in one.read_text().split()]
-    assert own, f"process {pid} has no children"
-    return own
+    children = [int(word) for rows in lists for word in rows.read_text().split()]
+    assert children, f"process {pid} has no children"
+    return children

@@ -140,8 +140,8 @@ def look(log: str, until: str) -> object:
             continue
         answered += 1
         if "roi" in row:
-            found = RoiRevision.objects.filter(roi_id=row["roi"], version=row["version"])
-            is_there = found.exists()
+            rows = RoiRevision.objects.filter(roi_id=row["roi"], version=row["version"])
+            is_there = rows.exists()
         else:
             slide = Slide.objects.select_related("asset").filter(pk=row["slide"]).first()
             path = storage.asset_path(slide.lab_id, row["sha256"]) if slide else None

@@ -36,14 +36,14 @@ def test_inspect_lists_every_kind_of_job_and_events_name_running_jobs(portal: Po
     tools.conf.broker_transport_options = transport_options("filesystem://", folder=folder)
     portal.start_worker()
     inspect = tools.control.inspect(timeout=1.0)
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
 
     def is_registered() -> bool:
-        found.update(inspect.registered() or {})
-        return bool(found)
+        options.update(inspect.registered() or {})
+        return bool(options)
 
     portal.wait_until(is_registered, "the worker to answer")
-    ((_, names),) = found.items()
+    ((_, names),) = options.items()
     assert {*REGISTRY, "count_slowly"} <= set(names)
     tools.control.enable_events()
 

@@ -33,8 +33,8 @@ def portal(tmp_path: Path) -> Iterator[Portal]:
 
 
 def now(portal: Portal) -> dict[str, Any]:
-    found: dict[str, Any] = portal.ask(CONTROL, "imported")
-    return found
+    reply: dict[str, Any] = portal.ask(CONTROL, "imported")
+    return reply
 
 
 def came_so_far(portal: Portal, count: int) -> bool:

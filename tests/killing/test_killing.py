@@ -137,13 +137,13 @@ def test_serve_starts_a_killed_worker_and_reaper_again(portal: Portal) -> None:
 
 def _roles_of(pid: int, word: str) -> list[int]:
     """The children of ``serve`` whose command line has the word."""
-    found = [
+    children = [
         child
         for child in children_of(pid)
         if word.encode() in Path(f"/proc/{child}/cmdline").read_bytes()
     ]
-    assert found, f"serve has no {word}"
-    return found
+    assert children, f"serve has no {word}"
+    return children
 
 
 def test_a_stopped_worker_returns_its_job_without_spending_an_attempt(
@@ -244,8 +244,8 @@ def test_regions_of_a_batch_survive_a_kill_in_its_middle(
     """
 
     def jobs() -> dict[str, dict[str, object]]:
-        found: dict[str, dict[str, object]] = portal.ask(CONTROL, "embedded")
-        return found
+        reply: dict[str, dict[str, object]] = portal.ask(CONTROL, "embedded")
+        return reply
 
     portal.ask(CONTROL, "draw", "4")
     portal.start_reaper()
@@ -277,8 +277,8 @@ def test_a_report_s_pictures_survive_the_kill_and_are_made_once(portal: Portal) 
     """Killed among them: the next attempt makes the rest, and keeps those that exist."""
 
     def made() -> dict[str, Any]:
-        found: dict[str, Any] = portal.ask(CONTROL, "pictured")
-        return found
+        reply: dict[str, Any] = portal.ask(CONTROL, "pictured")
+        return reply
 
     portal.ask(CONTROL, "picture", "40")
     portal.start_reaper()

@@ -115,17 +115,17 @@ class Sender:
                     os.kill(pid, signal.SIGKILL)
 
     def _processes(self, word: str) -> list[int]:
-        found, open_ones = [], [self.tree.pid]
+        result, open_ones = [], [self.tree.pid]
         while open_ones:
             pid = open_ones.pop()
             with suppress(FileNotFoundError, ProcessLookupError):
                 command = Path(f"/proc/{pid}/cmdline").read_bytes()
                 if pid != self.tree.pid and word.encode() in command:
-                    found.append(pid)
+                    result.append(pid)
                 children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
                 open_ones += [int(child) for child in children.split()]
-        self.rng.shuffle(found)
-        return found
+        self.rng.shuffle(result)
+        return result
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}", "Tus-Resumable": "1.0.0"}
@@ -164,9 +164,9 @@ def send_among_kills(portal: Portal, *, files: int, port: int, seed: int) -> dic
         name = f"{number}.png"
         sent[name] = hashlib.sha256(content).hexdigest()
         sender.send(name, content, place["case"])
-    found = _all_stored(portal, sender, place["case"], set(sent))
+    stored = _all_stored(portal, sender, place["case"], set(sent))
     for name, sha256 in sent.items():
-        row = found[name]
+        row = stored[name]
         assert (row["sha256"], row["on_disk"], row["slides"]) == (sha256, sha256, 1), row
     return {"files": files, **sender.done}
 
@@ -178,14 +178,14 @@ def _all_stored(
     before, deadline = len(sent), time.monotonic() + PATIENCE_S
     while True:
         rows = portal.ask(CONTROL, "stored", case)
-        found = {name: row for name, row in rows.items() if name in sent}
-        waiting = {name for name in sent if found.get(name, {}).get("state") != "stored"}
+        acknowledged = {name: row for name, row in rows.items() if name in sent}
+        waiting = {name for name in sent if acknowledged.get(name, {}).get("state") != "stored"}
         if not waiting:
-            return found
+            return acknowledged
         if len(waiting) < before:
             before, deadline = len(waiting), time.monotonic() + PATIENCE_S
         assert time.monotonic() < deadline, (
-            {name: found.get(name) for name in waiting},
+            {name: acknowledged.get(name) for name in waiting},
             dict(sender.done),
         )
         sender.keep_up()

@@ -31,10 +31,10 @@ def seat(name: str, role: str = Role.ANNOTATOR) -> object:
 
 def stored(case_id: str) -> object:
     """By file name: state, SHA-256 of the row, of the bytes on the disk, and how many slides."""
-    found, jobs = {}, Job.objects.order_by("created_at")
+    result, jobs = {}, Job.objects.order_by("created_at")
     for upload in Upload.objects.filter(case=case_id).select_related("asset"):
         asset: Asset | None = upload.asset
-        found[upload.filename] = {
+        result[upload.filename] = {
             "state": upload.state,
             "error": upload.error_message,
             "jobs": list(jobs.filter(target_id=upload.pk).values_list("kind", "state", "attempts")),
@@ -44,7 +44,7 @@ def stored(case_id: str) -> object:
             else "",
             "slides": Slide.objects.filter(case=case_id, asset=asset).count() if asset else 0,
         }
-    return found
+    return result
 
 
 if __name__ == "__main__":

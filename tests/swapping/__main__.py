@@ -151,13 +151,13 @@ def search(story: Story, n: int, count: int) -> None:
         seconds.append(time.perf_counter() - began)
         versions.add(result.index.version)
         log.read()
-        found = {str(hit.roi.pk): hit.distance for hit in result.hits}
-        wrong += [f"deleted, yet found: {roi}" for roi in found if roi in gone]
-        reach = max(found.values()) if len(found) == K else np.inf
+        distances = {str(hit.roi.pk): hit.distance for hit in result.hits}
+        wrong += [f"deleted, yet found: {roi}" for roi in distances if roi in gone]
+        reach = max(distances.values()) if len(distances) == K else np.inf
         wrong += [
             f"missing: {roi} at {distance}, reach {reach}"
             for roi, distance in saved.items()
-            if distance < reach - 1e-6 and roi not in found and roi not in log.leaving
+            if distance < reach - 1e-6 and roi not in distances and roi not in log.leaving
         ]
     counts = {
         "searches": count,
@@ -256,14 +256,14 @@ def run(searches: int, folder: Path, servers: dict[str, str] | None = None) -> d
     failed = [process.name for process in [*makers, *askers] if process.exitcode]
     reports = [json.loads(path.read_text()) for path in folder.glob("searcher-*.json")]
     return {
-        "searches": sum(one["searches"] for one in reports),
-        "wrong": [line for one in reports for line in one["wrong"]],
+        "searches": sum(report["searches"] for report in reports),
+        "wrong": [line for report in reports for line in report["wrong"]],
         "failed": failed,
-        "versions": max((one["versions"] for one in reports), default=0),
-        "saved": max((one["saved"] for one in reports), default=0),
-        "deleted": max((one["deleted"] for one in reports), default=0),
-        "p50_ms": max((one["p50_ms"] for one in reports), default=0.0),
-        "p95_ms": max((one["p95_ms"] for one in reports), default=0.0),
+        "versions": max((report["versions"] for report in reports), default=0),
+        "saved": max((report["saved"] for report in reports), default=0),
+        "deleted": max((report["deleted"] for report in reports), default=0),
+        "p50_ms": max((report["p50_ms"] for report in reports), default=0.0),
+        "p95_ms": max((report["p95_ms"] for report in reports), default=0.0),
     }
 
 

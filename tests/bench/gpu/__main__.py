@@ -32,8 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.measure:
         sizes = QUICK if options.quick else PROCESSOR if _is_on_processors() else FULL
         with cpu_as_gpu() if options.stand_in else nullcontext():
-            found = MEASURES[options.measure](sizes)
-        print(json.dumps({name: asdict(figure) for name, figure in found.items()}))
+            figures = MEASURES[options.measure](sizes)
+        print(json.dumps({name: asdict(figure) for name, figure in figures.items()}))
         return 0
     if (options.stand_in or options.quick) and options.out == DOC:
         parser.error("--stand-in and --quick try the command out: give another file by --out")
@@ -65,8 +65,8 @@ def _measured(name: str, where: str, options: list[str]) -> dict[str, Figure]:
     )
     if done.returncode:
         raise RuntimeError(f"{name} on {where}: {done.stderr[-2000:]}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    return {what: Figure(**figure) for what, figure in found.items()}
+    data = json.loads(done.stdout.splitlines()[-1])
+    return {what: Figure(**figure) for what, figure in data.items()}
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Call:
         """Run a command and return its output; None if it failed or reached its limit."""
         left_s = min(limit_s, self._ends_s - time.monotonic())
         log = self.out / "log.txt"
-        began_s, found, why = time.monotonic(), None, "no time was left"
+        began_s, result, reason = time.monotonic(), None, "no time was left"
         if left_s > 1:
             try:
                 done = subprocess.run(
@@ -72,22 +72,22 @@ class Call:
                     timeout=left_s,
                     check=False,
                 )
-                why = f"exit {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+                reason = f"exit {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
                 self.printed[name] = done.stdout
-                found = done.stdout if done.returncode == 0 else None
+                result = done.stdout if done.returncode == 0 else None
             except subprocess.TimeoutExpired as error:
-                why = f"stopped after {left_s:.0f} s\n{(error.stdout or b'')[-6000:]!r}"
-        if found is None:
+                reason = f"stopped after {left_s:.0f} s\n{(error.stdout or b'')[-6000:]!r}"
+        if result is None:
             self.failed.append(name)
         with log.open("a") as lines:
-            lines.write(f"== {name}: {time.monotonic() - began_s:.1f} s: {why}\n")
-        print(f"{name}: {'done' if found is not None else 'FAILED'}", flush=True)
-        return found
+            lines.write(f"== {name}: {time.monotonic() - began_s:.1f} s: {reason}\n")
+        print(f"{name}: {'done' if result is not None else 'FAILED'}", flush=True)
+        return result
 
-    def skip(self, name: str, why: str) -> None:
+    def skip(self, name: str, reason: str) -> None:
         """Leave a step out, and say so."""
-        self.failed.append(f"{name} ({why})")
-        print(f"{name}: skipped, {why}", flush=True)
+        self.failed.append(f"{name} ({reason})")
+        print(f"{name}: skipped, {reason}", flush=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -123,12 +123,12 @@ def _run(call: Call, options: argparse.Namespace, site: Path) -> int:
 
 def _install(call: Call, wheels: Path, site: Path) -> None:
     """Unpack wheels for the steps that follow; what the machine has of its own comes after them."""
-    found = joined(wheels, site)
-    if not found:
+    wheel_paths = joined(wheels, site)
+    if not wheel_paths:
         return
     alone = ["--no-index", "--no-deps", "--no-compile", "--quiet", "--target", str(site)]
     pip = [sys.executable, "-m", "pip", "install", *alone]
-    for wheel in found:  # one that does not fit this Python stops no other
+    for wheel in wheel_paths:  # one that does not fit this Python stops no other
         call.step(f"wheel {wheel.name.partition('-')[0]}", [*pip, str(wheel)], WHEELS_S)
     call.variables["PYTHONPATH"] = os.pathsep.join(
         part for part in (str(site), os.environ.get("PYTHONPATH")) if part
@@ -160,8 +160,8 @@ def _measure_all(
     call: Call, options: argparse.Namespace, device: str, missing: Sequence[str]
 ) -> None:
     """The GPU's measures first: they are what this machine is for."""
-    found: dict[str, dict[str, dict[str, Figure]]] = {"gpu": {}, "processors": {}}
-    for where, name in [(w, m) for w in found for m in options.only]:
+    result: dict[str, dict[str, dict[str, Figure]]] = {"gpu": {}, "processors": {}}
+    for where, name in [(w, m) for w in result for m in options.only]:
         lacking = [package for package in NEEDS[name] if package in missing]
         if lacking:
             call.skip(f"{name} on {where}", f"{', '.join(lacking)} missing on this machine")
@@ -180,15 +180,17 @@ def _measure_all(
         )
         if printed is not None:
             figures = json.loads(printed.splitlines()[-1])
-            found[where][name] = {what: Figure(**figure) for what, figure in figures.items()}
-        if any(found.values()):
-            _write(call, found, device)
+            result[where][name] = {what: Figure(**figure) for what, figure in figures.items()}
+        if any(result.values()):
+            _write(call, result, device)
 
 
 def _write(call: Call, found: dict[str, dict[str, dict[str, Figure]]], device: str) -> None:
     plain = {
-        where: {name: {what: asdict(one) for what, one in of.items()} for name, of in own.items()}
-        for where, own in found.items()
+        where: {
+            name: {what: asdict(item) for what, item in of.items()} for name, of in by_name.items()
+        }
+        for where, by_name in found.items()
     }
     (call.out / "figures.json").write_text(json.dumps(plain, indent=1))
     page = report(found["gpu"], found["processors"], device=device, missing=call.failed)

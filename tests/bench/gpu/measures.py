@@ -93,27 +93,27 @@ def networks(sizes: Sizes) -> Figures:
     with patch.dict(os.environ, {COMPILE_VARIABLE: "0"}):
         plain = load_patch_cnn(WEIGHTS)
     operations = _operations(lambda: plain.encode(patches[:1], stains))
-    found = {}
+    result = {}
     for name, compiles in (("", "0"), (", compiled", "1"))[: 2 if compute.batched else 1]:
         with patch.dict(os.environ, {COMPILE_VARIABLE: compiles}):
             encoder = load_patch_cnn(WEIGHTS)  # as a worker loads it
         seconds = _seconds(partial(encoder.encode, patches, stains), compute, repeats)
         what = f"Patches, shipped encoder (patch-cnn){name}"
-        found[what] = Figure(len(patches) / seconds, "patches/s", operations=operations)
+        result[what] = Figure(len(patches) / seconds, "patches/s", operations=operations)
     others = ("ResNet-50", resnet50()), ("ViT-L/16", VisionTransformer(sizes.vit))
     for name, network in others:
         what = f"Patches of {side} px, {name}"
-        found[what] = _network(network, images, compute, repeats=repeats)
+        result[what] = _network(network, images, compute, repeats=repeats)
         if compute.batched:  # a processor always computes the reference
             fast = Compiled(network)
-            found[f"{what}, compiled"] = _network(network, images, compute, fast, repeats=repeats)
+            result[f"{what}, compiled"] = _network(network, images, compute, fast, repeats=repeats)
     side = sizes.matrix
-    found["Matrix product: the peak that shares refer to"] = Figure(
+    result["Matrix product: the peak that shares refer to"] = Figure(
         1 / _seconds(_product(side, compute), compute, repeats),
         "products/s",
         operations=2.0 * side**3,
     )
-    return found
+    return result
 
 
 def pairs(sizes: Sizes) -> Figures:
@@ -156,7 +156,7 @@ def index(sizes: Sizes) -> Figures:
     from ml.index import open_index
     from ml.index.files.engine import IndexConfig
 
-    found: Figures = {}
+    seconds: Figures = {}
     for count in sizes.vectors:
         vectors = _clustered(count)
         with tempfile.TemporaryDirectory() as name:
@@ -166,20 +166,20 @@ def index(sizes: Sizes) -> Figures:
             open_index(Path(name) / "i", dim=DIM, config=config).build(np.arange(count), vectors)
             what = f"Index of {count:,} vectors"
             built_s = time.perf_counter() - began
-            found[f"{what}: build"] = Figure(
+            seconds[f"{what}: build"] = Figure(
                 built_s, "s", more_is_better=False, operations=_distances_to_centres(count)
             )
             reader = open_index(Path(name) / "i", dim=DIM, config=config)
             half = np.arange(0, count, 2)
             for how, allowed in (("search", None), ("search, half allowed", half)):
                 spent = _searches_ms(reader, vectors[: sizes.queries], allowed)
-                found[f"{what}: {how}, median"] = Figure(
+                seconds[f"{what}: {how}, median"] = Figure(
                     spent,
                     "ms",
                     more_is_better=False,
                     operations=2.0 * DIM * count,  # a GPU looks at every row
                 )
-    return found
+    return seconds
 
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
@@ -219,9 +219,9 @@ def _network(
 
     network.eval()
     network.to("cpu")  # where its operations are counted, measured before or not
-    one = torch.from_numpy(images[:1])
+    first_image = torch.from_numpy(images[:1])
     with torch.inference_mode():
-        operations = _operations(lambda: network(one))
+        operations = _operations(lambda: network(first_image))
     network.to(compute.device)
     batch = len(images)
     seconds = _seconds(

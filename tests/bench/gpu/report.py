@@ -31,7 +31,10 @@ def report(gpu: Measured, processors: Measured, *, device: str, missing: Sequenc
         missing: measures that came to no end.
     """
     networks = gpu.get("networks", {}).values()
-    peak = max((one.value * one.operations for one in networks if _is_peak(one)), default=0.0)
+    peak = max(
+        (network.value * network.operations for network in networks if _is_peak(network)),
+        default=0.0,
+    )
     lines = [
         "# Benchmarks on a GPU",
         "",

@@ -84,8 +84,8 @@ def test_a_measure_runs_on_the_processor(
 ) -> None:
     monkeypatch.setenv("TESSERA_DEVICE", "cpu")
     assert main(["--measure", measure, "--quick"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found and all(figure["value"] > 0 for figure in found.values())
+    data = json.loads(capsys.readouterr().out)
+    assert data and all(figure["value"] > 0 for figure in data.values())
 
 
 def test_without_a_gpu_no_result_is_claimed(

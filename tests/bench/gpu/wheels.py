@@ -56,8 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def pinned(constraints: str) -> dict[str, str]:
     """Name to ``name==version`` of each line."""
-    found = re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)", constraints, re.MULTILINE)
-    return {name.lower(): f"{name}=={version}" for name, version in found}
+    matches = re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)", constraints, re.MULTILINE)
+    return {name.lower(): f"{name}=={version}" for name, version in matches}
 
 
 def cut(wheels: list[Path], out: Path, room: int) -> int:

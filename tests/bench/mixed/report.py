@@ -33,8 +33,8 @@ def section_of(load: Load, usage: list[Usage], minutes: float, *, on_servers: bo
         role: usage[-1].seconds.get(role, 0.0) - usage[0].seconds.get(role, 0.0) for role in ROLES
     }
     busy = usage[-1].machine_busy - usage[0].machine_busy
-    own = processor_seconds(usage)
-    others = busy - own - sum(spent.values())
+    own_s = processor_seconds(usage)
+    others = busy - own_s - sum(spent.values())
     section = Section(
         ON_SERVERS if on_servers else TITLE,
         f"{USERS} people at once for {minutes:g} min, {CONNECTIONS} connections each: "
@@ -44,14 +44,14 @@ def section_of(load: Load, usage: list[Usage], minutes: float, *, on_servers: bo
         f"{'PostgreSQL and Redis, as they come' if on_servers else 'SQLite'}. "
         f"Processor time of the {os.cpu_count()} processors: "
         f"{spent['web'] / wall:.2f} for the web "
-        f"processes, {spent['worker'] / wall:.2f} for worker and reaper, {own / wall:.2f} for the "
-        f"load generator, {others / wall:.2f} for everything else on the machine"
+        f"processes, {spent['worker'] / wall:.2f} for worker and reaper, {own_s / wall:.2f} for "
+        f"the load generator, {others / wall:.2f} for everything else on the machine"
         f"{', the servers among it' if on_servers else ''}.",
     )
     for what, budget in BUDGETS.items():
-        found = np.array(load.seconds[what] or [np.nan]) * 1e3
-        p50, p95, p99 = np.percentile(found, (50, 95, 99))
-        name = f"{what}: p95 of {len(found):,} (median {p50:.1f}, p99 {p99:.0f} ms)"
+        times_ms = np.array(load.seconds[what] or [np.nan]) * 1e3
+        p50, p95, p99 = np.percentile(times_ms, (50, 95, 99))
+        name = f"{what}: p95 of {len(times_ms):,} (median {p50:.1f}, p99 {p99:.0f} ms)"
         section.rows.append(Row(name, float(p95), "ms", budget=f"p95 at most {budget} ms"))
     tiles = len(load.seconds["tile"]) / wall
     section.rows.append(Row("tiles answered", tiles, "tiles/s"))
@@ -83,12 +83,12 @@ def memory_over_time(usage: list[Usage]) -> list[list[str]]:
     """A line for each process that lives through: its own memory at some dozen moments."""
     moments = [usage[n] for n in sorted(set(np.linspace(0, len(usage) - 1, MOMENTS).astype(int)))]
     header = "own memory of each process in MiB after (min)"
-    table = [[header, *(f"{(one.at - usage[0].at) / 60:.1f}" for one in moments)]]
-    lasting = set.intersection(*(set(one.own_mib) for one in usage))
+    table = [[header, *(f"{(moment.at - usage[0].at) / 60:.1f}" for moment in moments)]]
+    lasting = set.intersection(*(set(record.own_mib) for record in usage))
     for key in sorted(lasting, key=lambda key: (ROLES.index(key[1]), key[0])):
-        table.append([key[1], *(f"{one.own_mib[key]:.0f}" for one in moments)])
+        table.append([key[1], *(f"{moment.own_mib[key]:.0f}" for moment in moments)])
     return table
 
 
 def _memory(usage: list[Usage], role: str) -> float:
-    return float(np.mean([one.mib.get(role, 0.0) for one in usage]))
+    return float(np.mean([record.mib.get(role, 0.0) for record in usage]))

@@ -65,9 +65,9 @@ async def scene_of(
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             answer = await connections.ask("GET", f"/api/v1/canvases/{canvas}/", person.cookie)
             if answer.status == 200:
-                found = json.loads(answer.body)
-                levels = sorted(found["levels"], key=lambda level: level["width"])
-                return Scene(canvas, found["tile_url"], levels, gallery)
+                data = json.loads(answer.body)
+                levels = sorted(data["levels"], key=lambda level: level["width"])
+                return Scene(canvas, data["tile_url"], levels, gallery)
         await asyncio.sleep(0.2)
     raise RuntimeError("the portal does not answer")
 

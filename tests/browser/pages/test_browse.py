@@ -214,8 +214,8 @@ def _used_s(page: Any, hand: Callable[[], None]) -> float:
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def used() -> float:
-        found = session.send("Performance.getMetrics")["metrics"]
-        return float(next(one["value"] for one in found if one["name"] == "TaskDuration"))
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return float(next(row["value"] for row in metrics if row["name"] == "TaskDuration"))
 
     before = used()
     hand()

@@ -58,8 +58,8 @@ def test_a_dropped_case_is_imported_and_reported(
     page.locator(".case-import").get_by_role("button", name="Cancel").wait_for()
     run_job(wait_for_jobs("case_import")[0])
     page.get_by_role("link", name="S-1", exact=True).wait_for()
-    found = page.locator("#case-imports .facts").inner_text().split()
-    assert found[found.index("Slides") + 1] == found[found.index("Regions") + 1].rstrip(",") == "1"
+    facts = page.locator("#case-imports .facts").inner_text().split()
+    assert facts[facts.index("Slides") + 1] == facts[facts.index("Regions") + 1].rstrip(",") == "1"
     page.get_by_role("link", name="S-1", exact=True).click()
     page.get_by_role("heading", name="S-1").wait_for()
     assert page.complaints == []

@@ -33,9 +33,9 @@ def page(
     context = browser.new_context(viewport={"width": 1366, "height": 768})
     cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value}
     context.add_cookies([cookie | {"url": open_server.url}])
-    found = context.new_page()
-    found.goto(f"{open_server.url}/cases/?ordering=accession&organ=lung")
-    yield found
+    result = context.new_page()
+    result.goto(f"{open_server.url}/cases/?ordering=accession&organ=lung")
+    yield result
     context.close()
 
 

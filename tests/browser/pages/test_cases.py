@@ -103,8 +103,8 @@ def test_slides_of_a_folder_are_sent_as_sets_and_incomplete_ones_are_named(
     with DATABASE:
         for job in Job.objects.filter(kind="slide_ingest"):
             run_job(job)
-        found = set(Slide.objects.values_list("vendor", "state", "canvas__width_px"))
-        assert found == {("mirax", "ready", 512), ("hamamatsu", "ready", 512)}
+        names = set(Slide.objects.values_list("vendor", "state", "canvas__width_px"))
+        assert names == {("mirax", "ready", 512), ("hamamatsu", "ready", 512)}
     assert page.complaints == []
 
 

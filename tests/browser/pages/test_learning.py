@@ -30,8 +30,8 @@ def _manager(annotator: Any, lab: Any, transactional_db: None) -> None:
 
 def is_within(page: Any) -> bool:
     """Nothing is wider than the window."""
-    found: bool = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    return found
+    fits: bool = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    return fits
 
 
 def test_training_of_an_encoder_is_started_and_cancelled(
@@ -75,7 +75,7 @@ def test_the_result_of_an_encoder_training_is_shown(
         filled(world)
         learning = learned(world, annotator)
         loss = 4 * np.exp(-np.arange(120) / 40) + 0.2 * np.cos(np.arange(120))
-        found = TrainingSummary(
+        summary = TrainingSummary(
             regions=40,
             patients=10,
             device="CPU (cpu)",
@@ -85,7 +85,7 @@ def test_the_result_of_an_encoder_training_is_shown(
             stopped_early=False,
         )
         Learning.objects.filter(pk=learning.pk).update(
-            method="encoder", steps=600, hours=8, training=found.as_json()
+            method="encoder", steps=600, hours=8, training=summary.as_json()
         )
     page.goto(page.url.split("/lab/")[0] + f"/lab/learning/{learning.pk}/")
     page.locator("details:has(.learned__losses) > summary").click()

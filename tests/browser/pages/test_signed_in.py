@@ -178,4 +178,4 @@ def is_cut(page: Any, url: str) -> bool:
     page.goto(url)
     wraps = page.locator(".table-wrap")
     assert wraps.count() > 0
-    return any(one.evaluate("wrap => wrap.scrollWidth > wrap.clientWidth") for one in wraps.all())
+    return any(wrap.evaluate("wrap => wrap.scrollWidth > wrap.clientWidth") for wrap in wraps.all())

@@ -41,9 +41,9 @@ def test_a_second_editor_sees_both_versions_and_can_save_again(
     for tab, organ in zip(tabs, ("lung", "skin"), strict=True):
         tab.goto(f"/cases/{case.pk}/edit/")
         tab.get_by_label("Organ").fill(organ)
-    one, two = tabs
-    one.get_by_role("button", name="Save").click()
-    one.wait_for_url(f"**/cases/{case.pk}/")
+    first, two = tabs
+    first.get_by_role("button", name="Save").click()
+    first.wait_for_url(f"**/cases/{case.pk}/")
     two.get_by_role("button", name="Save").click()
     two.get_by_text("Someone else changed this while you had it open").wait_for()
     assert two.get_by_text("Saved now: lung").is_visible()

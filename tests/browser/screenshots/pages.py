@@ -64,6 +64,6 @@ def tokens(studio: Studio) -> None:
 
 
 PAGES: dict[str, Callable[[Studio], None]] = {
-    one.__name__: one
-    for one in (cases, case, upload, viewer, similar, browse, mosaic, jobs, lab, tokens)
+    scene.__name__: scene
+    for scene in (cases, case, upload, viewer, similar, browse, mosaic, jobs, lab, tokens)
 }

@@ -192,8 +192,8 @@ def enlarged(studio: Studio) -> None:
 
 
 STATES: dict[str, Callable[[Studio], None]] = {
-    one.__name__: one
-    for one in (
+    scene.__name__: scene
+    for scene in (
         *(empty, crowded, draft, offline, conflict, history, error, selected, video, stitched),
         *(compare, dark, large, tablet, enlarged),
     )

@@ -150,5 +150,5 @@ def _document() -> bytes:
 
 
 WORK: dict[str, Callable[[Studio], None]] = {
-    one.__name__: one for one in (review, labels, importing, track, suggestion, rename, trash)
+    scene.__name__: scene for scene in (review, labels, importing, track, suggestion, rename, trash)
 }

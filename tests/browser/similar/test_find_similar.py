@@ -106,7 +106,7 @@ def test_the_actions_of_a_region_fit_in_one_row(open_viewer: Any, canvas: Any) -
     viewer.page.mouse.click(*at)
     actions = viewer.page.locator(".details-actions > *")
     expect(actions).to_have_count(4)
-    assert len({one.bounding_box()["y"] for one in actions.all()}) == 1
+    assert len({action.bounding_box()["y"] for action in actions.all()}) == 1
     viewer.page.set_viewport_size({"width": 400, "height": 700})
     viewer.key("Shift+C")
     box = viewer.page.locator("[data-adjustments-panel]").bounding_box()

@@ -37,7 +37,7 @@ def test_polling_for_a_report_stops_when_its_region_was_deleted(
         job = Job.objects.create(lab=canvas.lab, kind="report_pictures", created_by=annotator)
         address = reverse("search:report_roi", args=[roi.pk])
         monkeypatch.setattr(reports, "roi_search", lambda **requests: None)
-        monkeypatch.setattr(reports, "report_save", lambda found, user, interpretation: job)
+        monkeypatch.setattr(reports, "report_save", lambda result, user, interpretation: job)
         waiting = client.post(address).content.decode()
     context = browser.new_context(base_url=open_server.url)
     for name, cookie in client.cookies.items():

@@ -115,7 +115,7 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     expect(first).to_have_id(f"hit-{same.pk}")
     unlike = page.locator("[data-hits] > li", has_text=NAMES["E1"]).first.locator(".card__link")
     other = unlike.get_attribute("id")
-    before = [one.get_attribute("id") for one in hits.locator(".card__link").all()]
+    before = [link.get_attribute("id") for link in hits.locator(".card__link").all()]
     unlike.focus()
     viewer.key("u")
     expect(page.locator(f"#{other}")).to_have_count(0)
@@ -130,7 +130,7 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     expect(page.get_by_text("ordered by this region and your 2 marks")).to_be_visible()
     expect(hits).to_have_count(2 * COUNT - 1)
     expect(first).to_have_id(f"hit-{same.pk}")
-    after = [one.get_attribute("id") for one in hits.locator(".card__link").all()]
+    after = [link.get_attribute("id") for link in hits.locator(".card__link").all()]
     assert set(after) == set(before) - {other}
 
     address = page.url
@@ -153,7 +153,9 @@ def test_a_region_is_drawn_searched_marked_compared_explained_and_printed(
     page.locator('[data-pane="1"] [data-map]').focus()
     viewer.key("+")
     closer = views_of(page)
-    assert [one[2] for one in closer] == pytest.approx([one[2] / 2 for one in views], rel=0.01)
+    assert [patch[2] for patch in closer] == pytest.approx(
+        [view[2] / 2 for view in views], rel=0.01
+    )
     page.wait_for_load_state("networkidle")
     page.goto(address)
 

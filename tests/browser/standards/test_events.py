@@ -33,7 +33,7 @@ def test_an_event_source_receives_each_event_once(
     answers: list[str | None] = []
     page.on(
         "request",
-        lambda one: "/events/" in one.url and answers.append(one.headers.get("last-event-id")),
+        lambda item: "/events/" in item.url and answers.append(item.headers.get("last-event-id")),
     )
     assert page.evaluate(LISTEN) == 1
     drawn = [_drawn(canvas, annotator, 10)]

@@ -96,7 +96,7 @@ def test_openseadragon_shows_the_entire_image_and_a_detail(
     context = browser.new_context(viewport={"width": 600, "height": 400})
     page = context.new_page()
     answers: list[tuple[str, str, int]] = []
-    page.on("response", lambda one: answers.append((one.request.method, one.url, one.status)))
+    page.on("response", lambda item: answers.append((item.request.method, item.url, item.status)))
     page.goto(elsewhere)
     page.add_script_tag(path=str(LIBRARY))
     info = f"{open_server.url}/api/v1/iiif/{canvas.pk}/info.json"
@@ -109,7 +109,7 @@ def test_openseadragon_shows_the_entire_image_and_a_detail(
     close = _screenshot(page, tmp_path)
     context.close()
 
-    tiles = [one for one in answers if "/default.jpg" in one[1] and one[0] == "GET"]
+    tiles = [item for item in answers if "/default.jpg" in item[1] and item[0] == "GET"]
     assert len(tiles) >= 4 and {status for _, _, status in tiles} == {200}
     with open_slide(slide_file) as slide:  # 2000 x 1500 in 600 x 400: as high as the window
         expected_full = slide.read_region((0, 0), SLIDE_SIZE, (533, 400))

@@ -79,10 +79,10 @@ class Board:
 
     def by_cell(self) -> dict[Place, list[Any]]:
         """Stored ROIs by the cell of their middle."""
-        found: dict[Place, list[Any]] = {}
+        handles: dict[Place, list[Any]] = {}
         left, top = self.canvas((0, 0, 0, 0))
         side = CELL * self.scale
         for roi in self.stored():
             x, y = (roi.left + roi.right) / 2, (roi.top + roi.bottom) / 2
-            found.setdefault((int((x - left) // side), int((y - top) // side)), []).append(roi)
-        return found
+            handles.setdefault((int((x - left) // side), int((y - top) // side)), []).append(roi)
+        return handles

@@ -110,10 +110,10 @@ def the_wand_takes_what_has_the_colour(board: Board) -> None:
     board.keyboard.down("Alt")
     board.drag(at, (*at[:3], at[3] + 1))
     board.keyboard.up("Alt")
-    left = [shape(one.geometry) for one in board.stored()]
+    left = [shape(image.geometry) for image in board.stored()]
     erased = LineString([board.canvas(at), board.canvas((*at[:3], at[3] + 1))])
-    assert all(one.distance(erased) > (BRUSH_PX - 1.5) * board.scale for one in left)
-    assert sum(one.area for one in left) < area.area
+    assert all(item.distance(erased) > (BRUSH_PX - 1.5) * board.scale for item in left)
+    assert sum(item.area for item in left) < area.area
     board.key("m", "Control+a", "Delete")
     assert board.stored() == []
 
@@ -252,9 +252,9 @@ def changed(board: Board) -> None:
 def combined(board: Board) -> None:
     """Pairs of rectangles in the third row, united, subtracted, intersected; one cut by a line."""
     pairs = {"u": 0, "Shift+U": 2, "Shift+X": 4}
-    one, other = (20, 10, 140, 70), (100, 40, 180, 90)
+    first, other = (20, 10, 140, 70), (100, 40, 180, 90)
     for key, column in pairs.items():
-        board.rectangle((column, 2), *one)
+        board.rectangle((column, 2), *first)
         board.rectangle((column, 2), *other)
         board.click((column, 2, 50, 30))
         board.click((column, 2, 160, 80), held="Shift")
@@ -278,7 +278,7 @@ def combined(board: Board) -> None:
     assert sum(is_exactly(roi, outer) for roi in stored) == 1
     expected = []
     for key, column in pairs.items():
-        a, b = board.box((column, 2), *one), board.box((column, 2), *other)
+        a, b = board.box((column, 2), *first), board.box((column, 2), *other)
         expected += {"u": [a | b], "Shift+U": [a - b, b], "Shift+X": [a & b, b]}[key]
     expected += [board.box((6, 2), 20, 20, 80, 80), board.box((6, 2), 80, 20, 180, 80)]
     for area in expected:

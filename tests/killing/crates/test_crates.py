@@ -41,8 +41,8 @@ def _none() -> None:
 
 
 def came(portal: Portal) -> dict[str, Any]:
-    found: dict[str, Any] = portal.ask(CONTROL, "came")
-    return found
+    reply: dict[str, Any] = portal.ask(CONTROL, "came")
+    return reply
 
 
 def test_after_repeated_kills_a_case_is_imported_completely_or_not_at_all(

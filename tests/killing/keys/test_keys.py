@@ -42,9 +42,9 @@ def killed(portal: Portal, kind: str, key: str, where: str, *, is_seen_by_others
         lambda: portal.output.read_text().count("stuck") > before, "a request that hangs"
     )
     if is_seen_by_others:
-        found = ask(portal, kind, key)
-        assert (found["status"], found["code"]) == (409, "request-running")
-        assert int(found["retry_after"]) > 0
+        reply = ask(portal, kind, key)
+        assert (reply["status"], reply["code"]) == (409, "request-running")
+        assert int(reply["retry_after"]) > 0
         other = ask(portal, "cases", f"beside-{where}")
         assert (other["status"], other["seconds"] < WAITS_S) == (201, True), other
     process.kill()
@@ -52,14 +52,14 @@ def killed(portal: Portal, kind: str, key: str, where: str, *, is_seen_by_others
 
 
 def ask(portal: Portal, kind: str, key: str) -> dict[str, Any]:
-    found: dict[str, Any] = portal.ask(CONTROL, "send", kind, key)
-    return found
+    reply: dict[str, Any] = portal.ask(CONTROL, "send", kind, key)
+    return reply
 
 
 def test_a_killed_request_has_one_effect_and_blocks_no_other(portal: Portal) -> None:
     killed(portal, "invitations", "killed-before", "before", is_seen_by_others=True)
-    found = ask(portal, "invitations", "killed-before")
-    assert (found["status"], found["code"]) == (409, "request-running"), "its key is held a while"
+    reply = ask(portal, "invitations", "killed-before")
+    assert (reply["status"], reply["code"]) == (409, "request-running"), "its key is held a while"
     portal.ask(CONTROL, "run_out")
     assert portal.ask(CONTROL, "made")["invitations"] == 0
     for _ in range(2):
@@ -70,8 +70,8 @@ def test_a_killed_request_has_one_effect_and_blocks_no_other(portal: Portal) -> 
 def test_a_request_that_is_killed_after_it_wrote_is_not_done_again(portal: Portal) -> None:
     killed(portal, "invitations", "killed-after", "after", is_seen_by_others=True)
     portal.ask(CONTROL, "run_out")
-    found = ask(portal, "invitations", "killed-after")
-    assert (found["status"], found["code"]) == (409, "answer-not-stored")
+    reply = ask(portal, "invitations", "killed-after")
+    assert (reply["status"], reply["code"]) == (409, "answer-not-stored")
     assert portal.ask(CONTROL, "made")["invitations"] == 1
     killed(portal, "cases", "killed-within", "within", is_seen_by_others=False)
     assert portal.ask(CONTROL, "made")["cases"] == 2, "the work and its answer are one transaction"
