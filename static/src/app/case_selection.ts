@@ -1,8 +1,7 @@
 /**
- * Chosen rows of the list of cases, and what is done with them: tag, describe, share, assign.
- *
- * A click with Shift takes all rows since the last click; so do Shift and the arrows. The table is replaced by each
- * search: rows that are still there stay chosen.
+ * Selection of rows in the list of cases, and its actions: tag, describe, share, assign. A click with Shift selects all
+ * rows since the last click, as do Shift and the arrow keys. Each search replaces the table; rows that are still in it
+ * stay selected.
  */
 import type { Schemas } from "../api/schemas";
 import { required } from "../dom/elements";
@@ -46,7 +45,7 @@ class CaseSelection {
     return this.isAll ? Number(this.bar()?.dataset.total) : this.chosen.size;
   }
 
-  /** Rows that a new table still has stay chosen, also those that the browser ticked when it went back. */
+  /** Keep the selection of rows that the new table contains, also those that the browser ticked on going back. */
   private keep(): void {
     const ticks = this.ticks();
     const before = new Set(this.chosen);
@@ -149,7 +148,7 @@ class CaseSelection {
     return { filter: JSON.parse(this.bar()?.dataset.filter ?? "{}") as Record<string, string> };
   }
 
-  /** To the page of a button, which takes the choice from its query string. */
+  /** Go to the page of a button, which reads the selection from its query string. */
   private go(button: HTMLElement | null): void {
     const url = new URL(button?.dataset.selectionGo ?? "", location.href);
     const selection = this.selection();
@@ -163,7 +162,7 @@ class CaseSelection {
     location.assign(url);
   }
 
-  /** To the page of the job that writes the exports. */
+  /** Go to the page of the job that writes the exports. */
   private async export(): Promise<void> {
     try {
       const job = await postJson<Schemas["Job"]>(`${API_ROOT}/cases/bulk/export/`, this.selection());
@@ -197,7 +196,7 @@ class CaseSelection {
     refresh();
   }
 
-  /** Set or clear organ and diagnosis; a field that is empty and not to be cleared leaves what the cases have. */
+  /** Set or clear organ and diagnosis; an empty field that is not to be cleared changes nothing. */
   private async describe(form: HTMLFormElement, data: Record<string, string>, cleared: string[]): Promise<void> {
     const set = ["organ", "diagnosis"].filter((name) => data[name]?.trim());
     const details: Record<string, string> = {};
@@ -234,7 +233,7 @@ class CaseSelection {
     if (result) announce(`${cases(result.changed.length)} offered to ${data.with_lab}`, result);
   }
 
-  /** The result, and the dialog closes; null if all was refused, and the dialog shows why. */
+  /** Send a change and close the dialog; null if all was refused, in which case the dialog shows the reason. */
   private async send<R extends Result>(form: HTMLFormElement, path: string, body: object): Promise<R | null> {
     const problem = required(form, "[data-selection-problem]");
     const buttons = document.querySelectorAll<HTMLButtonElement>(`button[form="${form.id}"]`);
@@ -258,7 +257,7 @@ function cases(count: number): string {
   return count === 1 ? "1 case" : `${count} cases`;
 }
 
-/** A field that is to be cleared takes no text. */
+/** Disable the text of fields that are to be cleared. */
 function fields(form: HTMLFormElement): void {
   for (const box of form.querySelectorAll<HTMLInputElement>("input[name=clear]")) {
     required<HTMLInputElement>(form, `input[name=${box.value}]`).disabled = box.checked;

@@ -1,7 +1,7 @@
 /**
- * A question before something that cannot be undone: `data-confirm="..."` on a form or a link, and
- * `hx-confirm` on anything htmx sends. `data-confirm-action` names what is done ("Revoke"),
- * `data-confirm-cancel` the other button ("Keep building"; by default "Cancel").
+ * Confirmation before an action that cannot be undone: `data-confirm="..."` on a form or a link, and `hx-confirm` on
+ * any element of htmx. `data-confirm-action` labels the action ("Revoke"), `data-confirm-cancel` the other button
+ * ("Keep building"; by default "Cancel").
  */
 interface HtmxConfirmDetail {
   question: string | null;

@@ -1,6 +1,6 @@
 /**
- * Forms: no double submission, a drop zone for files, a bar for what was sent, and selects that
- * submit their form at once (`data-autosubmit`).
+ * Forms: protection against double submission, drop zones for files, progress of uploads, and selects that submit their
+ * form on change (`data-autosubmit`).
  */
 function markBusy(form: HTMLFormElement, submitter: HTMLElement | null): void {
   form.setAttribute("aria-busy", "true");

@@ -19,7 +19,7 @@ export function watchLabels(): void {
 
 const READ_MS = 2500; // as long as it takes to read two short sentences
 
-/** Says what went wrong; true if nothing did. */
+/** Run a request and show its error; true on success. */
 async function attempt(run: () => Promise<unknown>): Promise<boolean> {
   try {
     await run();
@@ -92,7 +92,7 @@ class LabelOrder {
     this.settle();
   }
 
-  /** No label is deeper than one step below the one before it. */
+  /** Limit each label's depth to one step below the label before it. */
   private settle(): void {
     let before = -1;
     for (const row of this.rows) {

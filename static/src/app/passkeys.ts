@@ -1,4 +1,4 @@
-/** Says what became of a passkey: the scripts that talk to it only raise an event. */
+/** Messages about passkeys, whose scripts only raise events. */
 import { toast } from "./toasts";
 
 export function watchPasskeys(): void {

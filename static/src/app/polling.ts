@@ -1,7 +1,7 @@
-/** Parts of a page that fetch themselves again and again, until the server refuses. */
+/** Parts of a page that poll until the server refuses. */
 import htmx from "htmx.org";
 
-/** Refusals that pass by themselves: a later request may succeed. */
+/** Temporary refusals: a later request may succeed. */
 const TRANSIENT: readonly number[] = [408, 429];
 
 /** True if htmx refreshes this part of a page on a timer. */
@@ -10,9 +10,8 @@ export function isPoll(part: Element): boolean {
 }
 
 /**
- * Leave a refused part as it is, with the reason on it, and fetch it no more.
- *
- * A copy takes its place: htmx only fetches what is in the document. False for other parts, and where trying again may help.
+ * Stop polling a refused part and show the reason on it. A copy replaces the part, because htmx only fetches what is in
+ * the document. False for other parts, and for temporary refusals.
  */
 export function stopRefusedPoll(part: Element, status: number, reason: string): boolean {
   if (!isPoll(part) || status < 400 || status >= 500 || TRANSIENT.includes(status)) return false;

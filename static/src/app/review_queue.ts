@@ -1,4 +1,7 @@
-/** The queue of review: J accepts and K rejects what is ticked, or what is shown; the arrows walk through it. */
+/**
+ * The review queue: J accepts and K rejects the ticked regions, or the one shown; the arrow keys move through the
+ * queue.
+ */
 import { required } from "../dom/elements";
 import { isTyping } from "../dom/focus";
 import { ApiError } from "../dom/http";
@@ -121,7 +124,7 @@ class ReviewQueue {
     }
   }
 
-  /** The next picture is there when its turn comes. */
+  /** Preload the next picture. */
   private preload(index: number): void {
     const next = this.rows[index];
     if (next) new Image().src = pickOf(next).dataset.picture ?? "";

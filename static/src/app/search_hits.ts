@@ -1,7 +1,7 @@
 /**
- * The list of hits, `[data-hits]`: J and K go from one to the next, L and U press its marks, W asks why. A mark
- * redraws the list; the focus stays in its place. After coming back from a hit, or from why it was found, the focus
- * is on that hit again and the list is where it was.
+ * The list of hits, `[data-hits]`: J and K move between hits, L and U press their marks, W opens the explanation. A
+ * mark redraws the list and keeps the focus. After returning from a hit or its explanation, the focus is on that hit
+ * and the list is scrolled as before.
  */
 import { isTyping } from "../dom/focus";
 
@@ -33,7 +33,7 @@ export function watchHits(): void {
   });
 }
 
-/** Once the page is loaded: focus the hit that was opened last, where the browser came back to the list. */
+/** Focus the hit that was opened last, if the browser returned to the list. */
 export function restoreHit(): void {
   const [entry] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
   const left = storedPlace();

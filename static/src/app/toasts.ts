@@ -3,7 +3,7 @@ import { stopRefusedPoll } from "./polling";
 
 export type ToastKind = "success" | "info" | "warning" | "error";
 
-/** The worse the news, the longer it stays to be read. */
+/** Errors are shown longer than successes. */
 const DURATION_MS: Record<ToastKind, number> = { success: 4000, info: 5000, warning: 8000, error: 12000 };
 
 export interface ToastAction {
@@ -42,7 +42,7 @@ export function toast(text: string, kind: ToastKind = "info", action?: ToastActi
   window.setTimeout(() => item.remove(), DURATION_MS[kind]);
 }
 
-/** The sentence of an error answer: problem+json or one of our error pages. */
+/** The message of an error response: problem+json or an error page. */
 function sentenceOf(xhr: XMLHttpRequest): string {
   const type = xhr.getResponseHeader("Content-Type") ?? "";
   if (type.includes("json")) {

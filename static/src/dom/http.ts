@@ -41,7 +41,7 @@ interface CallOptions {
   signal?: AbortSignal;
   /** ETag of the response already held; the server answers 304 if it is unchanged. */
   etag?: string;
-  /** The page asks by itself: this does not keep the session alive. */
+  /** Sent without an action of the user: does not keep the session alive. */
   isUnattended?: boolean;
   /** Further headers. */
   headers?: Record<string, string>;
@@ -134,7 +134,7 @@ export function nextOf({ next }: { next?: string | null }): string | null {
   return parsed.pathname + parsed.search;
 }
 
-/** Sends a file, and reports how much of it has been sent. */
+/** Send a file and report its progress. */
 export function upload<T>(
   url: string,
   file: Blob,

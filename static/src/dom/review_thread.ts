@@ -5,7 +5,7 @@ import { dateText } from "./dates";
 import { element } from "./elements";
 import { API_ROOT, getAll, postJson } from "./http";
 
-/** A comment, or a step of review: its `kind` is the state that it led to. */
+/** A comment, or a review step, whose `kind` is the resulting state. */
 export type ThreadEntry = Schemas["ThreadEntry"];
 /** The result of a review for one ROI of a request. */
 export type Verdict = Schemas["Verdict"];
@@ -22,12 +22,12 @@ export function threadGet(roi: string): Promise<ThreadEntry[]> {
   return getAll<ThreadEntry>(`${API_ROOT}/rois/${roi}/thread/?page_size=200`);
 }
 
-/** Adds a comment; returns it as the thread has it. */
+/** Add a comment; returns it as an entry of the thread. */
 export function commentAdd(roi: string, text: string): Promise<ThreadEntry> {
   return postJson<ThreadEntry>(`${API_ROOT}/rois/${roi}/thread/`, { text });
 }
 
-/** Bring ROIs, in the versions that were looked at, to a state of review. */
+/** Set the review state of ROIs in the versions that the user has seen. */
 export async function roisReview(
   rois: { id: string; version: number }[],
   state: string,

@@ -1,4 +1,4 @@
-/** The points of a map as the server sends them, and where they are found. */
+/** Points of a map as the server sends them, and a spatial index. */
 
 import type { Schemas } from "../api/schemas";
 
@@ -13,7 +13,7 @@ const CELLS = 128; // along each side: of 100,000 points spread evenly a cell ho
 
 export type MapPoint = readonly [number, number];
 
-/** Points by cells of the plane: which is nearest, and which lie in an outline. */
+/** Points indexed by cells of the plane, for the nearest point and points in an outline. */
 export class PointGrid {
   private readonly cells = new Map<number, number[]>();
 
@@ -65,7 +65,7 @@ export class PointGrid {
   }
 }
 
-/** By the even-odd rule; the outline is in columns, as a hundred thousand points are tested against it. */
+/** Even-odd rule; the outline is in columns, because a hundred thousand points are tested against it. */
 export function isInside(x: number, y: number, xs: readonly number[], ys: readonly number[]): boolean {
   let inside = false;
   for (let at = 0, before = xs.length - 1; at < xs.length; before = at++) {
@@ -97,7 +97,7 @@ export function relabelBatches(ids: readonly number[], points: MapPoints): { can
   );
 }
 
-/** A request of which nothing was written. */
+/** A request that changed nothing. */
 export interface Refused {
   canvas: string;
   reason: string;

@@ -1,6 +1,6 @@
 /**
- * Points painted into the bytes of a picture. A hundred thousand take a few milliseconds this way, and no frame
- * is missed; as paths of a canvas they take many frames.
+ * Draws points directly into the pixels of a picture. A hundred thousand take a few milliseconds; as canvas paths they
+ * would take several frames.
  */
 
 export interface PointColumns {
@@ -27,8 +27,8 @@ export function rgbaOf(color: string): number {
 }
 
 /**
- * A picture that is `margin` larger on each side than what is seen of it, so that no dot has to be cut.
- * `pixels` are its bytes, four to a pixel, least byte first, as on all machines that browsers run on.
+ * A picture that is `margin` larger on each side than its visible part, so that no dot is cut off. `pixels` are 32-bit
+ * values with the least significant byte first, as on all machines that browsers support.
  */
 export class PointImage {
   readonly width: number;
@@ -91,7 +91,7 @@ export class PointImage {
   }
 }
 
-/** The pixels of a dot: how far each is from the dot's first corner in the picture, and how opaque. */
+/** Pixels of a dot: offset from the dot's first corner in the picture, and opacity. */
 interface Stamp {
   readonly side: number;
   readonly offsets: Int32Array;

@@ -1,4 +1,4 @@
-/** The map of regions with its legend, and the list of what is selected. */
+/** The map of regions with its legend, and the list of the selected regions. */
 import { element, required } from "../dom/elements";
 import { ApiError, getJson } from "../dom/http";
 import { SelectionList } from "./selection_list";

@@ -69,7 +69,7 @@ export class ScatterPlot {
     this.draw();
   }
 
-  /** Mark one, as when its row of the list has the focus. */
+  /** Highlight a point, such as the one whose row in the list has the focus. */
   point(at: number): void {
     if (this.hovered === at) return;
     this.hovered = at;
@@ -186,7 +186,7 @@ export class ScatterPlot {
     }
   }
 
-  /** The points as they lie now; the same picture as before where nothing has changed. */
+  /** Picture of the points; the previous picture if nothing has changed. */
   private painted(width: number, height: number, ratio: number): PointImage {
     const margin = Math.ceil(MAX_POINT_PX * ratio);
     if (!this.picture?.fits(width, height, margin)) {

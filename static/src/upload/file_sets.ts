@@ -1,6 +1,6 @@
 /**
- * Which files make one slide: an MRXS with its folder, a VMS or VMU with what it names, the objects of a DICOM
- * series in a folder, an OME-Zarr. The other files are sent each by itself.
+ * Grouping of files into slides: an MRXS with its folder, a VMS or VMU with the files that it names, the objects of a
+ * DICOM series in a folder, an OME-Zarr. Other files are sent individually.
  */
 
 /** A file by its path below what was chosen or dropped. */
@@ -12,7 +12,7 @@ export interface SourceFile {
 /** A single file or a set of files sent as one upload. */
 export interface UploadItem {
   name: string;
-  /** One file, or all of a set, by the paths that they have in its archive. */
+  /** One file, or all files of a set, with their paths in the archive. */
   files: SourceFile[];
   isSet: boolean;
   /** Text naming the missing files; empty if complete. */

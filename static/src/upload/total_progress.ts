@@ -28,7 +28,7 @@ export class TotalProgress {
 
   constructor(private readonly line: HTMLElement) {}
 
-  /** Some of it is sent, or is not sent any more. */
+  /** Update the progress after a change of any upload. */
   show(parts: readonly Part[]): void {
     const counted = parts.filter(isCounted);
     if (counted.some(({ state }) => state === "sending")) {

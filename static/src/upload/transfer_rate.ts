@@ -31,7 +31,7 @@ export class TransferRate {
     while (this.seen.length > 2 && at - (this.seen[0]?.at ?? at) > WINDOW_S) this.seen.shift();
   }
 
-  /** After a pause, what was before it no longer counts. */
+  /** Discard earlier measurements, after a pause. */
   reset(): void {
     this.seen = [];
   }
@@ -51,7 +51,7 @@ export class TransferRate {
   }
 }
 
-/** Rounded down: all of it is 100 %, and nothing less is. */
+/** Percentage, rounded down, so that 100 % means complete. */
 export function percentText(part: number, whole: number): string {
   return `${Math.floor((100 * part) / Math.max(whole, 1))} %`;
 }

@@ -1,7 +1,7 @@
 /**
- * `form[data-upload]` (with `data-crate`: whole cases for a lab): files that were chosen or dropped are sent two at a time, each with a bar, its pace
- * and, where it is refused, the reason. Files that make one slide go as one archive, also out of folders. Without this
- * script the form sends all files at once.
+ * `form[data-upload]` (with `data-crate`: whole cases for a lab): chosen or dropped files are sent two at a time, each
+ * with a progress bar, its rate and, if it is refused, the reason. Files of one slide are sent as one archive, also
+ * from folders. Without this script the form sends all files at once.
  */
 
 import { toast } from "../app/toasts";
@@ -75,7 +75,7 @@ class UploadForm {
     }
   }
 
-  /** A set that cannot be sent: the reason stays until the set is chosen whole, or removed. */
+  /** Show a set that cannot be sent; the reason stays until the complete set is chosen or the set is removed. */
   private refuse(note: HTMLElement, name: string, reason: string): void {
     this.incomplete += 1;
     const removeButton = element("button", { type: "button", class: "btn btn--small btn--quiet", "aria-label": `Remove ${name}` }, "Remove");

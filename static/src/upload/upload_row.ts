@@ -1,4 +1,4 @@
-/** One file on the page of uploads: its name, its bar, what is happening, and what can be done. */
+/** A row of the upload page for one file: its name, progress, state and actions. */
 
 import { element } from "../dom/elements";
 import { TransferRate, percentText, sizeText, timeText } from "./transfer_rate";
@@ -62,7 +62,7 @@ export class UploadRow {
     return { state: this.now, size: this.file.size, arrived: this.bar.value };
   }
 
-  /** Nothing more will happen to it by itself. */
+  /** True if the upload has reached its final state. */
   get isOver(): boolean {
     return ["stored", "refused", "gone"].includes(this.now);
   }
@@ -98,7 +98,7 @@ export class UploadRow {
     this.note.textContent = `${this.percent()} of ${sizeText(this.file.size)}${how}`;
   }
 
-  /** The connection is lost: it is tried again without anybody's help. */
+  /** Show that the connection is lost and will be retried automatically. */
   waits(): void {
     this.rate.reset();
     this.note.textContent = `No answer at ${this.percent()}; trying again`;

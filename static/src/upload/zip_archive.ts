@@ -1,6 +1,6 @@
 /**
- * Several files as one ZIP archive that is never made: a list of short heads and of the files as they lie on disk,
- * read where they are sent. Nothing is compressed; all sizes have 64 bits (APPNOTE.TXT, 4.3).
+ * Several files as one ZIP archive that is never stored: a list of headers and of the files on disk, which are read
+ * while they are sent. Nothing is compressed; all sizes have 64 bits (APPNOTE.TXT, 4.3).
  */
 
 import type { SourceFile } from "./file_sets";
@@ -29,9 +29,8 @@ export function crc32(bytes: Uint8Array, before = 0): number {
 }
 
 /**
- * Every file is read through once for its checksum.
- *
- * @param read is called with the number of bytes read so far.
+ * Build an archive; every file is read once for its checksum. @param read is called with the number of bytes read so
+ * far.
  */
 export async function zipArchive(name: string, files: SourceFile[], read: (bytes: number) => void): Promise<File> {
   const parts: BlobPart[] = [];

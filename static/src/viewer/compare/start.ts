@@ -127,7 +127,7 @@ function openChoices(root: HTMLElement, at = Number(root.dataset.panes)): void {
   required(dialog, "input").focus();
 }
 
-/** Another image is another address, so that the browser's Back button works. */
+/** Update the address with each chosen image, so that the browser's Back button works. */
 function connectChoices(root: HTMLElement, panes: Pane[], synced: SyncedPanes): void {
   const dialog = required<HTMLDialogElement>(root, "[data-dialog=choose]");
   const go = (change: (link: CompareLink) => void): void => {

@@ -31,7 +31,7 @@ const DATABASE = "tessera";
 const STORE = "drafts";
 const LOCK = "tessera-tab-";
 
-/** The shelves of one person on one canvas. */
+/** Stored drafts of one person on one canvas. */
 export class DraftStorage {
   private readonly tab = randomUuid();
   private readonly database = openDatabase();
@@ -65,7 +65,7 @@ export class DraftStorage {
     };
   }
 
-  /** A row that is there already keeps its place in the order. */
+  /** An existing row keeps its place in the order. */
   private async put(key: string[], value: unknown): Promise<boolean> {
     this.last = Math.max(Date.now(), this.last + 1);
     const at = this.last;

@@ -1,4 +1,4 @@
-/** A small typed event emitter: modules of the viewer tell each other what happened. */
+/** A small typed event emitter, by which modules of the viewer notify each other. */
 
 type Listener<T> = (payload: T) => void;
 

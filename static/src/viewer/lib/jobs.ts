@@ -1,4 +1,4 @@
-/** Jobs of the portal, waited for. */
+/** Waiting for jobs of the portal. */
 
 import type { Schemas } from "../../api/schemas";
 import { API_ROOT, getJson } from "./http";

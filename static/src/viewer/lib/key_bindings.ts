@@ -28,7 +28,7 @@ export function keyName(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey"
   return modifiers + key;
 }
 
-/** Space and Enter press a focused button; everything else is ours. */
+/** True for keys that belong to a focused control: Space and Enter of a button. */
 function belongsToControl(event: KeyboardEvent): boolean {
   const { target } = event;
   if (isTyping(target)) return true;
@@ -38,7 +38,7 @@ function belongsToControl(event: KeyboardEvent): boolean {
   return presses && target.matches("button, a, summary, input, [role=option]");
 }
 
-/** Run what the keys stand for, until `leaving` is aborted. */
+/** Run the actions of keys until `leaving` is aborted. */
 export function listenToKeys(groups: KeyGroup[], leaving?: AbortSignal): void {
   const table = new Map<string, KeyBinding>();
   const options = leaving ? { signal: leaving } : {};

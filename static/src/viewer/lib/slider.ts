@@ -20,9 +20,9 @@ export interface Slide {
   /** The current position, and the last one. */
   at: () => number;
   last: () => number;
-  /** A key leads to this position. */
+  /** Move to a position, by a key. */
   seek: (position: number) => void;
-  /** The pointer is at this share of the track's width, 0 at its left edge. */
+  /** Move to a share of the track's width (0 is its left edge), by the pointer. */
   drag: (share: number) => void;
 }
 

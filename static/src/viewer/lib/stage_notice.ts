@@ -1,4 +1,4 @@
-/** The notice over the canvas: one at a time, with at most one action. Read out by screen readers. */
+/** The message over the canvas: one at a time, with at most one action; announced to screen readers. */
 
 import { element } from "../../dom/elements";
 

@@ -1,4 +1,4 @@
-/** Numbers as people read them: lengths, areas, magnification, time; and places as they are stored. */
+/** Display of lengths, areas, magnification and time; rounding of stored positions. */
 
 import type { Position, Roi } from "./types";
 

@@ -1,6 +1,6 @@
 /**
- * The page's address carries what is on screen: `x`, `y` (centre, level-0 pixels), `z` (level-0
- * pixels per screen pixel), `rot` (degrees), `roi`, `t` (PTS of the frame).
+ * The page's address contains the view: `x`, `y` (centre, level-0 pixels), `z` (level-0 pixels per screen pixel), `rot`
+ * (degrees), `roi`, `t` (PTS of the frame).
  */
 
 import { l0FromMap, mapFromL0 } from "./pixel_plane";
@@ -63,8 +63,8 @@ export function applyView(mapView: MapView, link: LinkTarget): boolean {
 }
 
 /**
- * Keeps the page's address what `url` says: to be called after each change, however many there are.
- * When `leaving` is aborted it is written for the last time; the address of another image is never touched.
+ * Returns a function that updates the page's address to `url()`, throttled. When `leaving` is aborted, the address is
+ * written once more; the address of another image is never changed.
  */
 export function addressKeeper(url: () => string, leaving?: AbortSignal): () => void {
   const path = location.pathname;

@@ -86,7 +86,7 @@ export class MapView {
     target.addEventListener("blur", () => target.toggleAttribute("data-pointed", false));
   }
 
-  /** Let go of the page: the image is being left. */
+  /** Release the page's resources when the image is left. */
   close(): void {
     this.moves.finish();
     this.map.setTarget(undefined);
@@ -184,14 +184,14 @@ export class MapView {
     this.moves.zoomTo(1);
   }
 
-  /** To an objective's magnification; nothing if the pixel size is not known. */
+  /** Zoom to an objective's magnification; does nothing if the pixel size is unknown. */
   magnify(power: number): void {
     if (!this.canvas.mpp_x) return;
     this.placed();
     this.moves.zoomTo(resolutionAt(power, this.canvas.mpp_x));
   }
 
-  /** To the next of the objectives' magnifications, or to the one below; false if the pixel size is unknown. */
+  /** Zoom to the next higher or lower objective's magnification; false if the pixel size is unknown. */
   stepMagnification(by: 1 | -1): boolean {
     const mpp = this.canvas.mpp_x;
     if (!mpp) return false;

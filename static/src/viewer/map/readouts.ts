@@ -7,7 +7,7 @@ import { l0FromMap } from "./pixel_plane";
 import { presets } from "./magnification_buttons";
 import { scaleBar } from "./scale_bar";
 
-/** Fills those that the page has. */
+/** Fill the read-outs that the page contains. */
 export function readouts(root: HTMLElement, mapView: MapView, canvas: CanvasData): void {
   const { map, view, target } = mapView;
   const at = (name: string): HTMLElement | null => root.querySelector(`[data-readout=${name}]`);

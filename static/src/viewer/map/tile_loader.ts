@@ -1,4 +1,4 @@
-/** Tiles over HTTP: tried again where that may help, at a new address where the canvas has new content. */
+/** Tiles over HTTP, with retries; requests a new address if the canvas has new content. */
 
 import { API_ROOT, getJson } from "../lib/http";
 import type { CanvasData, Level } from "../lib/types";
@@ -6,7 +6,7 @@ import { coarsestFirst } from "./tile_grid";
 
 /** Two more attempts: one soon, one when a busy server may have recovered. */
 const RETRY_AFTER_MS = [400, 2000];
-/** Tiles that fail together share one look at the canvas. */
+/** Tiles that fail together share one request for the canvas. */
 const RENEWAL_HOLDS_MS = 5000;
 /** The answers to a tile request where another session or another content may help. */
 const REFUSED = [401, 403, 404];

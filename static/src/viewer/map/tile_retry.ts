@@ -1,4 +1,4 @@
-/** Loads failed tiles again by itself: later each time, and at once when the browser is online again. */
+/** Retries failed tiles automatically, with growing pauses, and at once when the browser is online again. */
 
 import DataTile from "ol/DataTile";
 import type Tile from "ol/Tile";
@@ -21,7 +21,7 @@ export class TileRetry {
     addEventListener("focus", () => this.failed.size && this.now(), options); // back from signing in elsewhere
   }
 
-  /** Watch the tiles of a source, in place of the one before. */
+  /** Watch the tiles of a source instead of the previous one. */
   follow(source: ImageTileSource): void {
     if (this.failed.size) this.onChange(0);
     this.failed.clear();

@@ -1,6 +1,6 @@
 /**
- * Animated moves of a view. A move that begins while another one is under way takes that one to its end
- * first: so zooms and turns that follow each other quickly add up exactly.
+ * Animated moves of a view. A move that begins during another one completes that one first, so that quick zooms and
+ * rotations add up exactly.
  */
 
 import { easeOut } from "ol/easing";
@@ -18,7 +18,7 @@ export interface ViewState {
 
 export class ViewAnimation {
   private inProgress: Move | null = null;
-  /** The last turn of the wheel, and where it leads. */
+  /** The zoom of the last wheel event and its target. */
   private turn: { move: Move | null; resolution: number } = { move: null, resolution: 1 };
 
   constructor(
@@ -35,7 +35,7 @@ export class ViewAnimation {
     this.begin((duration, callback) => this.view.animate({ resolution, duration }, callback));
   }
 
-  /** Zoom around a point of the map. One that is under way is carried further, without a halt or a jump. */
+  /** Zoom around a point of the map. A running zoom is extended without a stop or a jump. */
   zoomAround(anchor: number[], factor: number): void {
     const isTurning = this.inProgress !== null && this.inProgress === this.turn.move && this.view.getAnimating();
     const from = isTurning ? this.turn.resolution : (this.view.getResolution() ?? 1);

@@ -7,7 +7,7 @@ import { viewportOf } from "./viewport";
 /** Distances within the scale bar, in CSS pixels. */
 const BAR = { text: 18, tick: 6 };
 
-/** Draw the map as it is on screen, once all its tiles are there. */
+/** Draw the map as on screen, once all its tiles are loaded. */
 export async function viewPicture(map: OlMap, scaleBar: HTMLElement): Promise<Blob> {
   await new Promise<void>((resolve) => {
     map.once("rendercomplete", () => resolve());

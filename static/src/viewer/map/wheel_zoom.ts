@@ -1,6 +1,6 @@
 /**
- * The wheel zooms at its first click. OpenLayers waits 80 ms for further clicks, then breaks off a zoom that is under
- * way; here it goes on to where all clicks together lead. A trackpad stays with OpenLayers.
+ * The wheel zooms at its first click. OpenLayers waits 80 ms for further clicks and then aborts a running zoom; this
+ * zoom continues to the target of all clicks. Trackpads are left to OpenLayers.
  */
 
 import type MapBrowserEvent from "ol/MapBrowserEvent";

@@ -5,7 +5,7 @@ import type { Position } from "../lib/types";
 import type { VideoPlayer } from "../video/player";
 import { askFramesAtPoint } from "./api";
 
-/** Shows the frame that saw a place of a component best; the notice says where there is none. */
+/** Show the frame that shows a place of a component best; a message says if there is none. */
 export async function showBestFrame(player: VideoPlayer, notice: StageNotice, mosaic: string, component: number, at: Position): Promise<void> {
   try {
     const best = (await askFramesAtPoint(mosaic, component, at)).results[0];

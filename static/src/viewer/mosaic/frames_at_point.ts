@@ -49,7 +49,7 @@ export class FramesAtPoint {
     });
   }
 
-  /** Bring the page of frames to the front and let `answer` fill it; a later question calls this one off. */
+  /** Open the page of frames and let `answer` fill it; a later request cancels this one. */
   private async adjustments(mark: Position | null, text: string, answer: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.request?.abort();
     const request = new AbortController();

@@ -33,7 +33,7 @@ export interface MosaicTargets {
   layer: RoiLayer;
 }
 
-/** Keys exist before the data is there; until then they do nothing. */
+/** Key bindings exist before the data is loaded; until then they do nothing. */
 export class MosaicView {
   private strip: MosaicStrip | null = null;
   private layers: MosaicDataLayers | null = null;

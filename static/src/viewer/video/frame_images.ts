@@ -1,6 +1,6 @@
 /**
- * Frames as images: fetched by PTS, those around the one on screen in advance. What is
- * fetched stays compressed for a while; what is next stays decoded, so that a step only has to draw.
+ * Frames as images: fetched by PTS, with the neighbours of the current frame in advance. Fetched frames stay compressed
+ * for a while; the next ones stay decoded, so that a step only has to draw.
  */
 
 /** Memory for decoded frames: thirty of 1080p, and at least a few of any size. */
@@ -53,7 +53,7 @@ export class FrameImages {
     return image;
   }
 
-  /** Make these ready, in this order; what was waited for before and is not among them is dropped. */
+  /** Prepare these frames in this order; earlier requests that are not among them are cancelled. */
   prefetch(wanted: number[]): void {
     this.queue = wanted.filter((pts) => !this.decoded.has(pts));
     this.work();
@@ -120,10 +120,10 @@ export class FrameImages {
   shown: ImageBitmap | null = null;
 }
 
-/** Shares of what may stand ready: mostly in the direction of the last step. */
+/** Shares of prepared frames: most are in the direction of the last step. */
 const AHEAD_SHARE = 0.6;
 const BEHIND_SHARE = 0.25;
-/** Share of jumps both ways, fetched last: each costs the server a seek. */
+/** Share of jumps in both directions, fetched last: each costs the server a seek. */
 const JUMP_SHARE = 0.15;
 const MIN_JUMPS = 2;
 /** Frames of a jump, as the keys C and V make it. */

@@ -4,13 +4,13 @@ import type { FrameTable } from "./frame_table";
 
 /** A seek to the very start of a frame may show the one before it. */
 const JUST_INSIDE_S = 1e-4;
-/** A seek may land so many frames early; from there the media element plays into the span by itself. */
+/** A seek may be early by this number of frames; from there the media element plays into the span. */
 const EARLY_FRAMES = 2;
 
 export class Playback {
   /** First and last frame of the loop; null plays once to the end. */
   loop: [number, number] | null = null;
-  /** Counts starts and stops: what belongs to an earlier one does nothing any more. */
+  /** Number of starts and stops: callbacks of earlier ones do nothing. */
   private turn = 0;
 
   constructor(

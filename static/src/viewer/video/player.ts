@@ -1,6 +1,6 @@
 /**
- * A video on the pixel plane. At rest it shows the exact frame, which the server decodes by its PTS.
- * While playing it shows the media element; a pause goes to the exact frame at its clock.
+ * A video on the pixel plane. While paused it shows the exact frame, which the server decodes by its PTS. While playing
+ * it shows the media element; a pause goes to the exact frame at its time.
  */
 
 import type BaseLayer from "ol/layer/Base";
@@ -115,7 +115,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     await this.seek(this.index);
   }
 
-  /** Stop, and let go of the recording: the image is being left. */
+  /** Stop and release the recording, when the image is left. */
   close(): void {
     this.stopMedia();
     this.images.prefetch([]);
@@ -137,7 +137,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     this.emit("speed", speed);
   }
 
-  /** To the next of the speeds, `by` 1 faster or -1 slower; the last stays. */
+  /** Change to the next speed, `by` 1 faster or -1 slower; the extremes stay. */
   changeSpeed(by: number): void {
     const at = SPEEDS.findIndex((speed) => speed >= this.speed);
     this.setSpeed(SPEEDS[Math.min(Math.max(at + by, 0), SPEEDS.length - 1)] ?? 1);
@@ -147,7 +147,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     if (!this.playback.repeat()) void this.pause();
   }
 
-  /** Also what is about to play. */
+  /** Stop the media element, also if it is about to play. */
   private stopMedia(): void {
     this.playback.stop();
     if (!this.isPlaying) return;

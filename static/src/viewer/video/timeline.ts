@@ -28,7 +28,7 @@ const STATUS_SHARE = 0.34;
 /** Height of the lane of a tracked ROI; more than three share lanes. */
 const LANE_PX = 7;
 const LANES = 3;
-/** An uncertainty of this share of the ROI's size is drawn in full red; twice as much ends the following. */
+/** An uncertainty of this share of the ROI's size is drawn in full red; at twice as much, tracking ends. */
 const DRIFT_SHARE = 0.05;
 
 export class Timeline {
@@ -66,7 +66,7 @@ export class Timeline {
     this.track.setAttribute("aria-valuemax", String(player.frames.length - 1));
   }
 
-  /** Colour the frames by what became of them in a mosaic. */
+  /** Colour the frames by their status in a mosaic. */
   showFrameStatus(frameStatus: FrameStatus): void {
     this.frameStatus = frameStatus;
     this.scheduleMarks();

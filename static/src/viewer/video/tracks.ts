@@ -1,4 +1,4 @@
-/** ROIs on more than one frame: key frames set, removed and reached, and outlines followed by key points. */
+/** ROIs on several frames: setting, removing and reaching key frames, and tracking of outlines by key points. */
 
 import { required } from "../../dom/elements";
 import { API_ROOT, ApiError, call } from "../lib/http";
@@ -15,7 +15,7 @@ import { begunAt, endedAt, keyFrames, nextKeyFrame, outlineOn, withKeyFrame, wit
 import type { RoiLayer } from "../rois/rendering/roi_layer";
 import type { VideoPlayer } from "./player";
 
-/** A save takes a second; longer than ten, and something is in its way. */
+/** A save takes a second; after ten, it is considered blocked. */
 const [SAVE_ASKS, SAVE_ASK_EVERY_MS] = [33, 300];
 
 export interface TrackParts {
@@ -31,7 +31,7 @@ type TrackAction = "before" | "after" | "key" | "outside" | "begin" | "end" | "f
 type Change = (roi: RoiState["tracked"], frame: FrameRef) => KeyFrame[] | null;
 
 export class Tracks {
-  /** The ROI that was selected last: it stays the one to change on frames where it is not. */
+  /** The ROI that was selected last: it stays the target of changes on frames where it is absent. */
   private active: RoiState | null = null;
   private job: string | null = null;
   private readonly row: HTMLElement;
@@ -115,7 +115,7 @@ export class Tracks {
     this.show();
   }
 
-  /** Ask for the outline to be followed from this frame, which becomes a key frame first. */
+  /** Track the outline from this frame, which becomes a key frame first. */
   private async follow(isBack: boolean): Promise<void> {
     const { active, player } = this;
     const { notice } = this.parts;

@@ -1,4 +1,4 @@
-/** The panel with which the look of the image is changed, and its button. */
+/** The panel for the display adjustments of the image, and its button. */
 
 import { required } from "../../dom/elements";
 import { UNADJUSTED, isUnadjusted } from "../map/adjustments";
@@ -42,7 +42,7 @@ export class AdjustmentsPanel {
     });
   }
 
-  /** Open with the focus in it, or closed with the focus on the image. */
+  /** Open the panel and focus it, or close it and focus the image. */
   toggle(): void {
     this.host.hidden = !this.host.hidden;
     for (const button of this.root.querySelectorAll("[data-action=adjustments]")) {
@@ -86,7 +86,7 @@ export class AdjustmentsPanel {
     this.mark();
   }
 
-  /** The button says that the colours are not those of the file. */
+  /** Mark the button if the colours are not those of the file. */
   private mark(): void {
     for (const button of this.root.querySelectorAll("[data-action=adjustments]")) {
       button.toggleAttribute("data-changed", this.isRaw || !isUnadjusted(this.adjustments));

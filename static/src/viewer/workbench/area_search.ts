@@ -1,4 +1,4 @@
-/** The search tool: a box that is searched with and never becomes an ROI. Its form leads to the answer. */
+/** The search tool: a box that is searched with and never becomes an ROI. Its form opens the results. */
 
 import { boundsFromExtent } from "../map/pixel_plane";
 import type { Extent } from "ol/extent";

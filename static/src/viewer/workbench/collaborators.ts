@@ -1,4 +1,4 @@
-/** Who else has this canvas open: initials in the head, and what they have chosen on the map. */
+/** Other users who have this canvas open: initials in the header, and their selections on the map. */
 
 import Feature from "ol/Feature";
 import { fromExtent } from "ol/geom/Polygon";

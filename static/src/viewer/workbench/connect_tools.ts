@@ -44,7 +44,7 @@ type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel" | "sele
 
 const UNSCALED = "The size of a pixel is unknown, so there are no objectives to step through. + and - zoom.";
 
-/** Makes what changes ROIs, and what a mosaic or a video has in addition. */
+/** Create the parts that change ROIs, and the additional parts of a mosaic or a video. */
 export function connectTools(parts: Parts, images: ImageKeys): void {
   const { root, canvas, labels, player, store, edits, layer, mapView, notice } = parts;
   const next = canvas.can_annotate ? new NextLabel(root, labels) : null;
@@ -104,7 +104,7 @@ export function connectTools(parts: Parts, images: ImageKeys): void {
   connectExports(parts);
 }
 
-/** Undo, redo and delete; each says what it did. */
+/** Undo, redo and delete; each shows a message. */
 function undoable(
   { history, notice }: Parts,
   tools: Tools,

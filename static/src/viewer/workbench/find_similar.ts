@@ -44,7 +44,7 @@ export function connectFindSimilar(parts: Parts, tools: Tools): FindSimilarActio
   return keys;
 }
 
-/** Keys that only say why there is no next place here. */
+/** Key actions that only show why there is no next place here. */
 function refusal(parts: Parts, isSlide: boolean): FindSimilarActions {
   const { notice } = parts;
   const why = isSlide ? "Find similar here works only in your own lab." : "Find similar here works on slides and stills of histology. For a region of endoscopy, use Similar cases.";
@@ -95,7 +95,10 @@ class FindSimilar implements FindSimilarActions {
     else notice.show("A similar place was found.", { label: "Go there", run: () => this.jump() }); // mid-stroke
   }
 
-  /** The ROI to go by: the selected one; the one before, where none is selected or only one at the place shown. */
+  /**
+   * The ROI to compare with: the selected one, or the previous one if none or only the one at the place shown is
+   * selected.
+   */
   private anchorRoi(): RoiState | null {
     const { layer, store } = this.parts;
     const { anchor, place } = this.similar;

@@ -1,6 +1,6 @@
 /**
- * The images of a case, one after the other in one page: another image's page is fetched and takes the place
- * of the viewer, with its own tools, regions, undo steps and presence, as if it had been loaded.
+ * Switching between the images of a case in one page: another image's page is fetched and replaces the viewer, with its
+ * own tools, regions, undo steps and presence, as if it had been loaded.
  */
 
 import { required } from "../../dom/elements";
@@ -65,7 +65,7 @@ export class ImageSwitch implements ImageKeys {
     this.state.apply(root);
   }
 
-  /** Back and Forward lead to another image, or within the address of this one. */
+  /** Go to another image on Back and Forward, or to another view of this one. */
   private followHistory(): void {
     if (location.pathname !== this.path) return void this.open(location.href, true);
     this.request?.abort();

@@ -19,7 +19,7 @@ export function connectImport(parts: Parts): void {
   root.querySelector("[data-import-open]")?.addEventListener("click", () => dialog.open());
 }
 
-/** The menu of exports: pictures of what is in view, or of the chosen ROI. */
+/** The menu of exports: pictures of the view, or of the selected ROI. */
 export function connectExports(parts: Parts): void {
   const { root, layer } = parts;
   const menu = root.querySelector<HTMLDetailsElement>("[data-export-menu]");

@@ -1,4 +1,4 @@
-/** Views before each jump: Shift+B goes back to them, step by step. */
+/** Views before each jump: Shift+B returns to them, step by step. */
 
 import type { ViewState } from "../map/view_animation";
 import type { MapView } from "../map/map_view";
@@ -11,7 +11,7 @@ interface Stop {
   view: ViewState;
   frameIndex: number | null;
   selectedId: string | null;
-  /** Undo what else the jump changed. */
+  /** Undo other effects of the jump. */
   undo?: () => void;
 }
 
@@ -24,14 +24,14 @@ export class Jumps {
     private readonly player: VideoPlayer | null,
   ) {}
 
-  /** Remember what is on screen; to be called before a jump. */
+  /** Store the current view; to be called before a jump. */
   record(undo?: () => void): void {
     const frameIndex = this.player?.frame?.index ?? null;
     this.stops.push({ view: this.mapView.place(), frameIndex, selectedId: this.layer.selectedId, ...(undo ? { undo } : {}) });
     if (this.stops.length > MAX_STOPS) this.stops.shift();
   }
 
-  /** Go back to before the last jump; false if there was none. */
+  /** Return to the view before the last jump; false if there was none. */
   async back(): Promise<boolean> {
     const stop = this.stops.pop();
     if (!stop) return false;

@@ -39,7 +39,7 @@ export interface KeyTargets {
   remove: () => void;
   /** While an outline is proposed, some keys belong to it. */
   suggested: SuggestionActions;
-  /** From one place that looks like an ROI to the next. */
+  /** Navigation between places similar to an ROI. */
   similar: FindSimilarActions;
   /** Commands on the selection. */
   selected: RoiCommands;
@@ -47,7 +47,7 @@ export interface KeyTargets {
   openSheet: () => void;
   /** The panel of colours, open or closed. */
   adjustments: () => void;
-  /** To the next objective's magnification, or why there is none. */
+  /** Zoom to the next objective, or show why there is none. */
   stepObjective: (by: 1 | -1) => void;
   /** The keys that only a mosaic has. */
   mosaicKeys: KeyGroup | null;

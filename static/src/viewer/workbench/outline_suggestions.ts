@@ -8,7 +8,7 @@ import { OutlineSuggestion } from "../rois/drawing/suggestion";
 import type { Tools } from "../rois/tools/tools";
 import type { Parts } from "./parts";
 
-/** Actions on a proposed outline, tried first by shared keys; each returns whether it did something. */
+/** Actions on a proposed outline, tried first by shared keys; each returns whether it applied. */
 export interface SuggestionActions {
   accept: () => boolean;
   dismiss: () => boolean;
@@ -40,7 +40,7 @@ export function connectSuggestions(parts: Parts, tools: Tools, context: DrawCont
   return keys;
 }
 
-/** A click asks; a double click within what is shown accepts it. */
+/** A click requests an outline; a double click inside the proposal accepts it. */
 function followClicks({ mapView }: Parts, tools: Tools, context: DrawContext, suggestion: OutlineSuggestion, accept: () => boolean): void {
   const { map, view } = mapView;
   map.on("click", (event) => {

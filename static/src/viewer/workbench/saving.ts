@@ -1,4 +1,4 @@
-/** The state of saving in the head, what waits, what was deleted, and the merge of two versions on the map. */
+/** The save status in the header, pending changes, deleted objects, and the merge of two versions on the map. */
 
 import { Conflicts } from "../lib/saving/conflicts";
 import { PendingChanges } from "../lib/saving/pending_changes";

@@ -36,7 +36,7 @@ import { Jumps } from "./jumps";
 import type { ImageKeys } from "./key_bindings";
 import type { Parts, VideoEvents } from "./parts";
 
-/** A wheel that is being turned is not at rest yet. */
+/** A pause shorter than this counts as the same turn of the wheel. */
 const WINDOW_PAUSE_MS = 150;
 
 function readCanvas(): CanvasData {

@@ -1,4 +1,4 @@
-/** The hint over the image: what the tool in hand does next. */
+/** The hint over the image: the next step of the active tool. */
 
 import { required } from "../../dom/elements";
 import type { ToolName } from "../rois/tools/tool_names";

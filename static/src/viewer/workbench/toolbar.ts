@@ -62,7 +62,7 @@ function showStates(buttons: Buttons, { tools, layer, history }: KeyTargets): vo
   showHistory();
 }
 
-/** After a mouse click the keys belong to the image again; a keyboard user keeps the focus. */
+/** Return the focus to the image after a mouse click; keyboard users keep it. */
 function returnFocus(root: HTMLElement, target: HTMLElement): void {
   root.addEventListener("click", (event) => {
     const isMouse = event.detail > 0;

@@ -1,4 +1,4 @@
-/** Whether the tray is open: as it was left; at first where the case has several images and the window has room. */
+/** State of the tray: as it was left; initially open if the case has several images and the window is wide enough. */
 
 const KEY = "tessera-tray";
 /** The tray, two columns of tools, the panel and an image wider than any of them. */

@@ -1,8 +1,8 @@
 /**
- * Autosave. Each thing is brought to the server one request at a time until the server has what the
- * user wants; a change made during a request is sent afterwards. Nothing is dropped: what could not be
- * sent is kept on this computer and sent again in the order in which it was made, later each time;
- * what was refused stays with the reason. A request whose answer was lost is sent again as it was.
+ * Autosave. Each object is saved by one request at a time until the server has the user's state; a change during a
+ * request is sent afterwards. Nothing is discarded: changes that could not be sent are kept on this computer and sent
+ * again in their original order, with growing pauses; refused changes stay with the reason. A request without an answer
+ * is repeated unchanged.
  */
 
 import { backOffS } from "../back_off";
@@ -46,12 +46,12 @@ export interface SaveKind<F extends object, S extends SavedObject & F, T extends
   create: (state: T, body: Partial<F>, key: string) => Promise<S>;
   update: (id: string, version: number, body: Partial<F>, key: string) => Promise<S>;
   restore: (id: string, version: number, body: Partial<F>, key: string) => Promise<S>;
-  /** The version after the deletion where the server says it, else null. */
+  /** The version after the deletion if the server states it, else null. */
   remove: (id: string, version: number, key: string) => Promise<number | null>;
   get: (id: string) => Promise<S>;
-  /** Codes of errors 409 that the user cannot decide. */
+  /** Codes of 409 errors that the user cannot resolve. */
   refusals: string[];
-  /** All of several changes in one request, or none of them; null where each is sent by itself. */
+  /** Sends several changes in one atomic request; null if changes are sent individually. */
   batch: {
     stepOf: (state: T) => BatchStep;
     sentFieldsOf: (state: T) => Partial<F>;
@@ -59,7 +59,7 @@ export interface SaveKind<F extends object, S extends SavedObject & F, T extends
   } | null;
 }
 
-/** Changes of many as they were sent: to be sent again unchanged where the answer was lost. */
+/** Several changes in one request, repeated unchanged if its answer is lost. */
 interface Batch<F, T> {
   key: string;
   states: T[];
@@ -74,9 +74,9 @@ interface SyncEvents<F extends object, S extends SavedObject & F, T extends Save
   troubled: T;
   /** Confirmed: version, area and the like are fresh. */
   confirmed: T;
-  /** Unsaved; to be stored locally in its present form. */
+  /** Unsaved; to be stored locally in its current form. */
   waiting: T;
-  /** Nothing of it waits any more. */
+  /** It has no pending change any more. */
   settled: T;
   conflict: Conflict<F, S, T>;
   status: SaveReport;
@@ -95,15 +95,15 @@ export interface SaveQueue {
 /** `F`: the editable fields; `S`: the object of the API; `T`: its state here. */
 export class Autosave<F extends object, S extends SavedObject & F, T extends SavedState<F, S>> extends Emitter<SyncEvents<F, S, T>> implements SaveQueue {
   private readonly open = new Set<T>();
-  /** The server did not answer: everything waits for one timer, and then goes in order. */
+  /** The server did not answer: all changes wait for one timer and are then sent in order. */
   private isOffline = false;
   private failures = 0;
   private offlineTimer: ReturnType<typeof setTimeout> | null = null;
   private unanswered: Batch<F, T>[] = [];
-  /** True if all that waits would outlive this page. */
+  /** True if all pending changes would survive leaving this page. */
   isStoredLocally: () => boolean = () => false;
 
-  /** Nothing is begun any more once `leaving` is aborted: what waits is sent at the next visit of the image. */
+  /** After `leaving` is aborted no request is started; pending changes are sent at the next visit of the image. */
   constructor(
     private readonly kind: SaveKind<F, S, T>,
     private readonly leaving: AbortSignal = new AbortController().signal,
@@ -125,7 +125,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
     return this.pendingCount === 0 || this.isStoredLocally();
   }
 
-  /** Send what waits now; resolves when the server has answered, cannot be reached, or after `timeoutMs`. */
+  /** Send pending changes now; resolves when the server has answered, cannot be reached, or after `timeoutMs`. */
   finish(timeoutMs: number): Promise<void> {
     this.flush();
     return new Promise((resolve) => {
@@ -262,7 +262,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
     if (this.isOffline) this.replayIn(0);
   }
 
-  /** Send nothing more of it: it was discarded here. */
+  /** Stop sending changes of an object that was discarded here. */
   drop(state: T): void {
     if (state.timer) clearTimeout(state.timer);
     Object.assign(state, { timer: null, attempt: null, problem: null });
@@ -271,7 +271,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
     this.publishReport();
   }
 
-  /** No longer send these as they were: what is still wanted of them goes one by one. */
+  /** Stop repeating batches; their pending changes are sent individually. */
   private forget(batches: Batch<F, T>[]): void {
     this.unanswered = this.unanswered.filter((batch) => !batches.includes(batch));
     for (const state of batches.flatMap(({ states }) => states)) state.inFlight = false;
@@ -297,7 +297,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
     return this.offlineTimer !== null;
   }
 
-  /** All that waits, in the order in which it came, up to the first that the server does not answer. */
+  /** Send all pending changes in order, up to the first that the server does not answer. */
   private async replay(): Promise<void> {
     this.offlineTimer = null;
     for (let count = this.unanswered.length; count > 0; count -= 1) {
@@ -383,7 +383,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
     state.problem = { kind: "refused", message: errorText(error, this.kind.noun) };
   }
 
-  /** Someone else was first; where both want the same, there is nothing to ask. */
+  /** Resolve a conflict with another user's change; the user decides only where both differ. */
   private async resolveConflict(state: T, current?: S): Promise<void> {
     try {
       const theirs = current ?? (await this.kind.get(state.id));
@@ -465,7 +465,7 @@ export class SaveQueues extends Emitter<{ status: SaveReport }> implements SaveQ
   }
 }
 
-/** The server may still take it: when it answers, or when the person has signed in again. */
+/** True if the server may accept it later: when it answers, or when the user has signed in again. */
 const isRetryable = (error: ApiError): boolean => error.isTemporary || error.status === 401;
 
 function errorText(error: ApiError, noun: string): string {

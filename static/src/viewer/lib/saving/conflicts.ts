@@ -1,4 +1,4 @@
-/** Two people changed one thing: the user chooses field by field. */
+/** Conflicts between changes of two people: the user chooses field by field. */
 
 import { dateText } from "../../../dom/dates";
 import { element, required } from "../../../dom/elements";
@@ -94,7 +94,7 @@ export class Conflicts {
     this.open();
   }
 
-  /** Discarded elsewhere on the page: there is nothing to decide any more. */
+  /** Close a conflict whose object was discarded elsewhere on the page. */
   private settled(id: string): void {
     const at = this.waiting.findIndex((conflict) => conflict.id === id);
     if (at < 0) return;
@@ -127,7 +127,7 @@ export class Conflicts {
     this.chosen(conflict);
   }
 
-  /** After each choice: what would be saved, and whether all is chosen. */
+  /** Update the dialog after a choice: the result, and whether all fields are chosen. */
   private chosen(conflict: OpenConflict): void {
     this.saveButton.disabled = !conflict.isDecided(this.choices);
     conflict.draw(this.choices);

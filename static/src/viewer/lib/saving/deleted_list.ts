@@ -1,4 +1,4 @@
-/** The deleted things of one kind on a canvas, the last deleted first; each can be restored. */
+/** The deleted objects of one kind on a canvas, newest deletion first; each can be restored. */
 
 import { dateText } from "../../../dom/dates";
 import { element, required } from "../../../dom/elements";
@@ -7,7 +7,7 @@ import type { SavedObject } from "./saved_state";
 export interface DeletedKind<S> {
   load: () => Promise<S[]>;
   title: (object: S) => string;
-  /** What shows which one it was: a drawing, a place. */
+  /** Picture that identifies a deleted object: a drawing, or its place. */
   picture: (object: S) => Element;
   restore: (object: S) => void;
   /** Run when the server has confirmed a change. */

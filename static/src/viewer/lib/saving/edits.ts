@@ -10,7 +10,7 @@ export interface HistoryStep<F, T> {
   state: T;
   before: Partial<VersionOf<F>>;
   after: Partial<VersionOf<F>>;
-  /** The count of others' versions that it knew of. */
+  /** Number of versions by others that were known at this step. */
   seen: number;
 }
 
@@ -22,7 +22,7 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
     private readonly kind: Pick<SaveKind<F, S, T>, "noun" | "merge" | "versionOf">,
   ) {}
 
-  /** Hold and save a new one. */
+  /** Add and save a new object. */
   protected addNew(state: T, label: string): void {
     this.store.add(state);
     this.store.sync.schedule(state);
@@ -36,7 +36,7 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
     this.record(label, step);
   }
 
-  /** Bring back one that was deleted. */
+  /** Restore a deleted object. */
   restore(state: T): void {
     const step = this.stepOf(state, onlyDeleted<F>(false));
     this.apply(state, step.after);
@@ -61,7 +61,7 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
     this.record("Merge two versions", { state, before: other, after: result, seen: state.remoteVersions });
   }
 
-  /** Drop what waits of one on this computer; undo takes it up again. */
+  /** Discard the pending changes of an object; undo restores them. */
   discard(state: T): void {
     const mine = state.version;
     const { server } = state;
@@ -123,7 +123,7 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
     this.store.sync.schedule(state, delayMs);
   }
 
-  /** A change of a field brings a deleted one back. */
+  /** Set fields; a change of a field restores a deleted object. */
   protected set(state: T, to: Partial<VersionOf<F>>): AppliedChange<T> {
     this.store.attachAgain(state);
     const wasDeleted = state.deleted;

@@ -1,4 +1,4 @@
-/** Two versions of one thing brought together, field by field, by what its user chooses. */
+/** Merge of two versions of an object by the user's choice for each field. */
 
 export type Side = "mine" | "theirs";
 export type Choices<K extends PropertyKey = string> = Partial<Record<K, Side>>;
@@ -8,7 +8,7 @@ export class Merge<V extends object, K extends keyof V> {
   constructor(
     private readonly fields: readonly K[],
     private readonly sameField: (field: K, a: V, b: V) => boolean,
-    /** Fields that a chosen field brings along. */
+    /** Fields that are chosen together with another one. */
     private readonly companions: Partial<Record<K, keyof V>> = {},
   ) {}
 
@@ -39,7 +39,7 @@ export class Merge<V extends object, K extends keyof V> {
     return choices;
   }
 
-  /** Null while a field that differs is not chosen. */
+  /** The merged version; null while a differing field is not chosen. */
   merged(mine: V, theirs: V, choices: Choices<K>): V | null {
     const result = { ...theirs };
     for (const field of this.differing(mine, theirs)) {

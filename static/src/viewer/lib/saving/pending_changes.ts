@@ -1,10 +1,10 @@
-/** The changes that wait on this computer: what each is, why it waits, and a way to discard it. */
+/** Pending changes on this computer: description, reason, and a button to discard each. */
 
 import { element, required } from "../../../dom/elements";
 import type { SaveQueue } from "./autosave";
 import type { SaveProblem } from "./saved_state";
 
-/** A change that waits. */
+/** A pending change. */
 export interface PendingChange {
   title: string;
   text: string;
@@ -30,7 +30,7 @@ export function changeText<K extends string>(noun: string, fieldNames: Record<K,
 export class PendingChanges {
   private readonly dialog: HTMLDialogElement;
 
-  /** `changes` lists what waits in `queue` now. */
+  /** `changes` lists the pending changes of `queue`. */
   constructor(
     root: HTMLElement,
     queue: SaveQueue,

@@ -1,4 +1,4 @@
-/** Saved, saving or not saved: always visible, and read out by screen readers when saving fails. */
+/** Save status: always visible, and announced to screen readers when saving fails. */
 
 import { required } from "../../../dom/elements";
 import type { SaveQueue, SaveStatus } from "./autosave";
@@ -21,7 +21,7 @@ export function saveText(status: SaveStatus, message: string, pending: number): 
 
 export interface SaveActions {
   onConflict: () => void;
-  /** The list of what waits. */
+  /** Open the list of pending changes. */
   onDetails: () => void;
 }
 

@@ -1,7 +1,7 @@
-/** One thing on a canvas as this page knows it: what the user wants, and what the server last confirmed. */
+/** An object on a canvas: the user's state, and the state that the server last confirmed. */
 
 export interface SaveProblem {
-  /** `retry`: is tried again by itself; `refused`: the user must change it; `conflict`: the user must decide. */
+  /** `retry`: is retried automatically; `refused`: the user must change it; `conflict`: the user must decide. */
   kind: "retry" | "refused" | "conflict";
   message: string;
 }
@@ -32,7 +32,7 @@ export abstract class SavedState<F extends object, S extends SavedObject & F> {
   problem: SaveProblem | null = null;
   inFlight = false;
   attempt: Attempt<F> | null = null;
-  /** Counts the versions of others that were taken over: a step of the history knows what it saw. */
+  /** Number of versions by others that were applied; steps of the history compare it. */
   remoteVersions = 0;
   timer: ReturnType<typeof setTimeout> | null = null;
   /** Fields changed by the user and not confirmed by the server. */

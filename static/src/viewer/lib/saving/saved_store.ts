@@ -1,4 +1,4 @@
-/** The loaded things of one kind on a canvas; emits events when they change. */
+/** The loaded objects of one kind on a canvas; emits events when they change. */
 
 import { Emitter } from "../events";
 import type { Autosave } from "./autosave";
@@ -16,7 +16,7 @@ export interface StoreEvents<T> {
   removed: T[];
   loaded: { total: number; windowed: boolean };
   error: string;
-  /** The server repaired or clipped an outline, and says so. */
+  /** Messages of the server about a repaired or clipped outline. */
   noted: string[];
 }
 
@@ -32,7 +32,7 @@ export abstract class SavedStore<F extends object, S extends SavedObject & F, T 
 
   protected abstract stateOf(object: S): T;
 
-  /** Load one that is named elsewhere and not held yet; nothing happens if it is not there. */
+  /** Load an object that is referred to elsewhere; does nothing if it does not exist. */
   abstract fetchOne(id: string): Promise<void>;
 
   live(): T[] {
@@ -60,13 +60,13 @@ export abstract class SavedStore<F extends object, S extends SavedObject & F, T 
     if (added.length) this.emit("added", added);
   }
 
-  /** Hold one that was made here. */
+  /** Add an object that was created here. */
   add(state: T): void {
     this.states.set(state.id, state);
     this.emit("added", [state]);
   }
 
-  /** Hold what waited on this computer, and send it. */
+  /** Add an object stored on this computer, and send it. */
   hold(state: T): void {
     if (this.states.has(state.id)) return;
     this.states.set(state.id, state);
@@ -74,13 +74,13 @@ export abstract class SavedStore<F extends object, S extends SavedObject & F, T 
     this.sync.schedule(state, 0);
   }
 
-  /** Let go of one that was never sent. */
+  /** Remove an object that was never sent. */
   forget(state: T): void {
     this.states.delete(state.id);
     this.emit("removed", [state]);
   }
 
-  /** Hold a state again that the history still has but a load has let go of. */
+  /** Add a state again that the history has but a load has removed. */
   attachAgain(state: T): void {
     const present = this.states.get(state.id);
     if (present === state) return;

@@ -1,4 +1,4 @@
-/** Drawing an ROI: what the pointer does with each tool, and what comes of the line it drew. */
+/** Drawing of ROIs: the interaction of each tool, and the outline from the drawn line. */
 
 import { primaryAction } from "ol/events/condition";
 import Draw, { createBox } from "ol/interaction/Draw";

@@ -30,7 +30,7 @@ export function isValid({ kind, count, areaMm2, spacingUm }: Partial<FixedSizeCh
   return isKind && isCount && isBetween(areaMm2, MIN_FIELD_MM2, MAX_FIELD_MM2) && isBetween(spacingUm, 0, MAX_SPACING_UM);
 }
 
-/** The first choice in place of what cannot be read. */
+/** Parse a stored choice; the default if it cannot be read. */
 export function parseChoice(text: string | null): FixedSizeChoice {
   try {
     const read = { ...FIRST_CHOICE, ...(JSON.parse(text ?? "{}") as Partial<FixedSizeChoice>) };

@@ -43,7 +43,7 @@ export class FixedSizePlanner {
     this.onChange();
   }
 
-  /** Number of regions that are asked for. */
+  /** Number of regions requested. */
   get wanted(): number {
     return this.chosen.kind === "grid" ? this.chosen.count : 1;
   }
@@ -56,7 +56,7 @@ export class FixedSizePlanner {
     return centre ? [{ geometry: shapeAt(centre, areaMm2, this.context.scale), size: { kind, areaMm2, field: null, grid: "" } }] : [];
   }
 
-  /** The reason why less was placed than was asked for; empty if all was. */
+  /** The reason why fewer regions were placed than requested; empty if all were. */
   shortfall(placed: number): string {
     if (placed === this.wanted) return "";
     const { insideRegion, onTissue, kind } = this.chosen;

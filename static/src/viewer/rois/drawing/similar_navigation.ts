@@ -1,4 +1,4 @@
-/** From place to place of a slide, the most similar to one ROI first. Events report what has changed. */
+/** Navigation through places of a slide by similarity to an ROI. Events report changes. */
 
 import { Emitter } from "../../lib/events";
 import { ApiError } from "../../lib/http";
@@ -41,12 +41,12 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
     super();
   }
 
-  /** The one that is shown. */
+  /** The place shown. */
   get place(): Place | null {
     return this.seen[this.shown - 1] ?? null;
   }
 
-  /** Which one it is, from 1. */
+  /** Number of the place shown, from 1. */
   get at(): number {
     return this.shown;
   }
@@ -74,14 +74,14 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
     }
   }
 
-  /** To the place before; false if there is none, and nothing is shown any more. */
+  /** Go to the previous place; false, and no place is shown, if there is none. */
   back(): boolean {
     if (this.waiting || !this.shown) this.dismiss();
     else this.go(-1);
     return this.place !== null;
   }
 
-  /** True if something was shown or waited for. */
+  /** Stop; true if a place was shown or awaited. */
   dismiss(): boolean {
     const wasThere = this.anchor !== null;
     this.asking?.abort();

@@ -28,7 +28,7 @@ interface SuggestionEvents {
   failed: string;
 }
 
-/** Asks, shows and hands over; whoever draws the ROI calls `take`. */
+/** Requests and shows proposals; the caller that creates the ROI calls `take`. */
 export class OutlineSuggestion extends Emitter<SuggestionEvents> {
   state: SuggestionState = "none";
   private found: ProposedOutlines | null = null;

@@ -1,6 +1,6 @@
 /**
- * Outlines that were begun and not finished. Esc cancels one, and undo brings it back, still open;
- * whoever takes another tool, goes to another frame or leaves the page finds it put aside and can go on with it.
+ * Unfinished outlines. Esc cancels one, and undo restores it, still open. Choosing another tool, going to another frame
+ * or leaving the page sets it aside, to be continued later.
  */
 
 import { Emitter } from "../../lib/events";
@@ -12,7 +12,7 @@ import type { DrawTool } from "./draw_interaction";
 
 export interface UnfinishedOutline {
   id: string;
-  /** Set so far, in level-0 pixels; where the pointer is does not count. */
+  /** Set points in level-0 pixels, without the pointer's position. */
   points: Position[];
   tool: DrawTool;
   frame: FrameRef | null;
@@ -58,7 +58,7 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
     return [...this.setAside.values()];
   }
 
-  /** A point was set: a crash must not take it. */
+  /** Store an outline after each point, so that a crash does not lose it. */
   drawn(outline: UnfinishedOutline): void {
     void this.shelf.put(outline.id, outline);
   }
@@ -68,7 +68,7 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
     void this.shelf.remove(id);
   }
 
-  /** Esc: gone, unless it is undone. */
+  /** Discard the outline on Esc; undo restores it. */
   cancelled(outline: UnfinishedOutline): void {
     let removed = outline;
     this.forget(outline.id);
@@ -82,7 +82,7 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
     });
   }
 
-  /** Another tool, another frame. */
+  /** Set the outline aside for another tool or frame. */
   left(outline: UnfinishedOutline): void {
     if (outline.points.length < POINTS_WORTH_KEEPING) return this.cancelled(outline);
     let stored = outline;
@@ -97,7 +97,7 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
     });
   }
 
-  /** Go on with the last one that was put aside on this frame. */
+  /** Continue the outline on this frame that was set aside last. */
   resumeLast(frame: FrameRef | null): void {
     const last = this.ofFrame(frame).at(-1);
     if (last && !this.isResuming) this.resume(last);
@@ -112,7 +112,7 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
     this.isResuming = false;
   }
 
-  /** Discard one that is put aside; undo puts it back. */
+  /** Discard an outline that was set aside; undo restores it. */
   discard(outline: UnfinishedOutline): void {
     this.forget(outline.id);
     this.history.record({
@@ -142,7 +142,7 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
   }
 }
 
-/** A new one; `points` are what is set. */
+/** Create an outline with these points. */
 export function newUnfinishedOutline(given: Omit<UnfinishedOutline, "id">): UnfinishedOutline {
   return { id: randomUuid(), ...given };
 }

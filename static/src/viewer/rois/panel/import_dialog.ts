@@ -123,7 +123,7 @@ export class ImportDialog {
     });
   }
 
-  /** An import, or its undoing, that has gone on since the page was left. */
+  /** Show an import, or its undoing, that continued while the page was closed. */
   private async goOn(): Promise<void> {
     const id = localStorage.getItem(this.key);
     if (!id) return this.findLast();
@@ -321,7 +321,7 @@ export class ImportDialog {
     if (step === "choose" || step === "busy") this.part("[data-import-image]").hidden = true;
   }
 
-  /** Closing stops what is only being looked at; an import goes on. */
+  /** Closing aborts a preview; an import continues. */
   private closed(): void {
     if (this.dialog.dataset.step === "busy" && !(this.row && isWriting(this.row))) {
       void this.cancel();

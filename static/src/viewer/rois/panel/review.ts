@@ -14,7 +14,7 @@ const WORDS: Record<string, string> = {
   accepted: "Accepted",
   rejected: "Rejected",
 };
-/** From each state, what it can be brought to. */
+/** The states that can follow each state. */
 const STEPS: Record<string, string[]> = {
   draft: ["submitted"],
   submitted: ["draft", "accepted", "rejected"],

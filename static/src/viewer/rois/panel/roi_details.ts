@@ -58,7 +58,7 @@ export class Details {
     layer.on("select", (state) => this.show(state));
   }
 
-  /** From the picker or a number key. */
+  /** Set the label, from the picker or a number key. */
   setLabel(id: string | null): void {
     this.actions.useLabel(id);
     if (!this.state || !this.actions.canAnnotate || this.state.label === id) return;
@@ -78,7 +78,7 @@ export class Details {
     this.host.style.setProperty("--roi-color", this.labels.colorOf(this.state?.label ?? null));
   }
 
-  /** One that was retired is still shown on the ROIs that have it. */
+  /** Options of the picker; a retired label is still shown for ROIs that have it. */
   private showLabel(id: string | null): void {
     this.label.querySelector("[data-retired]")?.remove();
     const label = this.labels.get(id);

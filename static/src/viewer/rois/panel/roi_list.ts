@@ -97,7 +97,10 @@ export class RoiList {
     this.choseFilter();
   }
 
-  /** The map shows what the list shows; what was just given another label stays until it is left. */
+  /**
+   * Show on the map only ROIs of the list; an ROI that was just given another label stays visible until it is
+   * deselected.
+   */
   private choseFilter(): void {
     const filter = this.chosen();
     this.layer.setFilter("label", (state) => passesFilter(state, filter, this.labels) || this.layer.selectedIds.has(state.id));
@@ -166,7 +169,7 @@ export class RoiList {
     return row;
   }
 
-  /** A click goes there; with Shift or Ctrl it adds to what is selected. */
+  /** Go to an ROI; with Shift or Ctrl, add it to the selection. */
   private press(index: number, event: MouseEvent): void {
     const state = this.list.at(index);
     if (state && (event.shiftKey || event.ctrlKey || event.metaKey)) this.layer.toggleSelected(state.id);

@@ -85,7 +85,7 @@ class DeferredRenderer extends CanvasVectorImageLayerRenderer {
     return super.prepareFrame(frame);
   }
 
-  /** True if it is shown, or being painted from now on at the latest. False: names are to be shown as well. */
+  /** True if the picture is shown or being painted; false if names have to be shown as well. */
   private isPainting(wanted: PaintedState): boolean {
     if (this.shown && isSame(this.shown, wanted)) return true;
     // A change of the ROIs waits for the picture under way, or many of them would keep it from ever being done.

@@ -31,7 +31,7 @@ export class IncrementalPaint {
   private next = 0;
   private frame = 0;
 
-  /** Begins with the next frame; says when it is done. */
+  /** Start with the next frame; report completion. */
   constructor(
     picture: PaintedView,
     private readonly marks: StyledFeature[],

@@ -137,7 +137,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     return best ? this.store.get(String(best.getId())) : null;
   }
 
-  /** The one that is selected, where it is one. */
+  /** The selected ROI if exactly one is selected. */
   get selectedId(): string | null {
     const [first = null] = this.selectedIds;
     return this.selectedIds.size === 1 ? first : null;
@@ -188,7 +188,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     else this.copies.changed();
   }
 
-  /** Add to what is selected, or take away from it. */
+  /** Add ROIs to the selection, or remove them from it. */
   toggleSelected(id: string): void {
     const next = new Set(this.selectedIds);
     if (!next.delete(id)) next.add(id);
@@ -246,7 +246,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     if (fresh.some((feature) => this.selectedIds.has(String(feature.getId())))) this.copySelected();
   }
 
-  /** Show it as it is now. */
+  /** Redraw an ROI in its current state. */
   refresh(state: RoiState): void {
     if (state.deleted) return;
     if (!this.isOnFrame(state)) return this.hide(state);

@@ -1,6 +1,6 @@
 /**
- * Set operations on outlines, with their holes. Clipper2 works on whole numbers, and outlines are
- * stored in whole hundredths of a level-0 pixel: so what comes out is exact, and valid.
+ * Set operations on outlines with holes. Clipper2 computes with integers, and outlines are stored in integer hundredths
+ * of a level-0 pixel, so results are exact and valid.
  */
 
 import { Clipper, ClipType, EndType, FillRule, JoinType, PolyTree64 } from "clipper2-ts";
@@ -53,7 +53,7 @@ export function strokeArea(way: Position[], radius: number): RoiGeometry | null 
   return combined(ClipType.Union, paths, []);
 }
 
-/** Without the vertices that lie nearer to the line between others than the tolerance. */
+/** Remove vertices that are closer than the tolerance to the line between their neighbours. */
 export function simplified(geometry: RoiGeometry, tolerancePx: number): RoiGeometry {
   const paths = Clipper.simplifyPaths(pathsOf(geometry), tolerancePx * UNITS_PER_PX, true);
   return combined(ClipType.Union, paths, []) ?? geometry;
@@ -111,7 +111,7 @@ export function areaPx(rings: Rings): number {
   return areas.reduce((sum, area, index) => (index ? sum - area : area), 0);
 }
 
-/** Everything on one side of the line, as far as a circle around the outline. */
+/** The half plane on one side of the line, limited to a circle around the outline. */
 function sideOf(geometry: RoiGeometry, line: Position[]): Path64 | null {
   const [first, last] = [line[0], line.at(-1)];
   if (!first || !last || (first[0] === last[0] && first[1] === last[1])) return null;

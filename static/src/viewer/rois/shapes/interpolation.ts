@@ -1,4 +1,4 @@
-/** An outline between two others: what an ROI of a video is between two of its key frames. */
+/** Interpolation of an ROI of a video between two key frames. */
 
 import { inHundredths } from "../../lib/units";
 import type { Position, RoiGeometry, RoiShape } from "../../lib/types";
@@ -13,8 +13,8 @@ export interface ShapedOutline {
 /** Number of samples to align the starts of outlines that differ in their number of vertices. */
 const PLACES = 64;
 /**
- * Vertices that moved less than this share of the outline's size are taken to be the same ones: what
- * was followed or corrected keeps their order, and a turned outline must not be seen as one that is not.
+ * If vertices moved less than this share of the outline's size, their order is kept: tracked and corrected outlines
+ * keep it, and a rotation must not be taken for a shift of the order.
  */
 const MAX_SAME_ORDER_SHIFT = 0.5;
 
@@ -57,13 +57,13 @@ function open(ring: Position[]): Position[] {
   return first && last && first[0] === last[0] && first[1] === last[1] ? ring.slice(0, -1) : ring;
 }
 
-/** `ring` turning the way `like` does: files and hands draw both ways around. It begins where it began. */
+/** `ring` in the direction of rotation of `like`, beginning at the same vertex. */
 function orientedLike(like: Position[], ring: Position[]): Position[] {
   const [first, ...others] = ring;
   return first && signedAreaDoubled(like) * signedAreaDoubled(ring) < 0 ? [first, ...others.reverse()] : ring;
 }
 
-/** Twice the area within, below zero where it turns the other way. */
+/** Twice the signed area: negative for the other direction of rotation. */
 function signedAreaDoubled(ring: Position[]): number {
   return ring.reduce((sum, [x, y], at) => {
     const [nextX, nextY] = ring[(at + 1) % ring.length] as Position;
@@ -85,7 +85,7 @@ function rotatedStart<T>(items: T[], by: number): T[] {
   return [...items.slice(by), ...items.slice(0, by)];
 }
 
-/** The vertex of `to` that the first of `from` belongs to: where both lie best on each other, centred. */
+/** Index of the vertex of `to` that corresponds to the first of `from`: the best overlap of the centred outlines. */
 function bestStartVertex(from: Position[], to: Position[]): number {
   const [a, b] = [centred(from), centred(to)];
   const count = a.length;

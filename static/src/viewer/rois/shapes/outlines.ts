@@ -8,7 +8,7 @@ export type Bounds = [left: number, top: number, right: number, bottom: number];
 /** So many that an ellipse of 2,000 px differs by less than a pixel from its polygon. */
 const ELLIPSE_VERTICES = 96;
 
-/** Each vertex where `place` puts it, in hundredths of a pixel. */
+/** Move each vertex by `place`, rounded to hundredths of a pixel. */
 export function mapped(geometry: RoiGeometry, place: (at: Position) => Position): RoiGeometry {
   return withVertices(geometry, (point) => inHundredths(place(point)));
 }

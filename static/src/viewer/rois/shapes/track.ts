@@ -64,7 +64,7 @@ const outside = ({ index, pts }: FrameRef): KeyFrame => ({
 /** Frames by their index. */
 export type FrameAt = (index: number) => FrameRef;
 
-/** Not there on this one frame: its neighbours keep what they have. Null if nothing is left then. */
+/** Remove the ROI from this frame only; the neighbouring frames keep their outlines. Null if nothing is left. */
 export function withoutFrame(roi: Tracked, frame: FrameRef, frameAt: FrameAt): KeyFrame[] | null {
   const { index } = frame;
   const keys = keyFrames(roi);

@@ -12,7 +12,7 @@ export type RoiFields = Pick<
 export type RoiDraft = RoiFields & Pick<Roi, "id" | "canvas" | "frame">;
 export type RoiPatch = Partial<RoiFields>;
 
-/** One of the changes that are made together. */
+/** One of several changes of a request. */
 export type RoiStep = RoiPatch & Pick<Schemas["RoiStepRequest"], "do" | "id" | "version"> & { frame?: FrameRef | null };
 
 export interface RoiWindow {
@@ -78,14 +78,14 @@ export async function roiUpdate(id: string, version: number, patch: RoiPatch, ke
   return (await call(`${API_ROOT}/rois/${id}/`, options)).json() as Promise<Roi>;
 }
 
-/** The version after the deletion where the server says it, else null. */
+/** The version after the deletion if the server states it, else null. */
 export async function roiDelete(id: string, version: number, key: string): Promise<number | null> {
   const response = await call(`${API_ROOT}/rois/${id}/`, { method: "DELETE", ifMatch: version, key });
   const tag = Number((response.headers.get("ETag") ?? "").replace(/\D/g, ""));
   return tag > 0 ? tag : null;
 }
 
-/** Back from the trash, with what changed on the way: one version. */
+/** Restore from the trash, with changes in the same version. */
 export async function roiRestore(id: string, version: number, patch: RoiPatch, key: string): Promise<Roi> {
   const options = { method: "POST", body: patch, ifMatch: version, key };
   return (await call(`${API_ROOT}/rois/${id}/restore/`, options)).json() as Promise<Roi>;

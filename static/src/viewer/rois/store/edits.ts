@@ -41,7 +41,7 @@ function withSize(state: RoiState, patch: RoiPatch): RoiPatch {
   return isCongruent(state.geometry, patch.geometry) ? patch : { ...patch, properties: ordinaryProperties(state.properties) };
 }
 
-/** An ROI that is not there yet, for a change that makes it. */
+/** An ROI that does not exist yet, for a change that creates it. */
 export function newRoiState(wanted: RoiPatch & { geometry: RoiGeometry }, frame: FrameRef | null): RoiState {
   const state = new RoiState(randomUuid(), frame, wanted);
   state.deleted = true;
@@ -56,7 +56,7 @@ export class RoiEdits extends Edits<RoiFields, Roi, RoiState> {
     super(rois, history, { noun: "region", merge: ROI_MERGE, versionOf });
   }
 
-  /** Tells why a change was not made. */
+  /** Show why a change was not made. */
   onRefused: (reason: string) => void = () => undefined;
 
   create(outline: Outline, label: string | null, frame: FrameRef | null): RoiState {
@@ -70,7 +70,7 @@ export class RoiEdits extends Edits<RoiFields, Roi, RoiState> {
     super.change(state, onFrame(state, withSize(state, withShape(given))), label);
   }
 
-  /** A step of the history that was recorded elsewhere: made, and not recorded again. */
+  /** Apply a step of a history recorded elsewhere, without recording it again. */
   replay(state: RoiState, patch: RoiPatch): void {
     if (!this.isLocked([state])) this.apply(state, patch);
   }

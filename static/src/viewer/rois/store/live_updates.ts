@@ -1,6 +1,6 @@
 /**
- * Others on the same canvas: asks every POLL_MS what changed and who is here, while the page is visible.
- * Their changes come in by version; what is not saved here is never touched.
+ * Changes and presence of other users on the canvas, polled every POLL_MS while the page is visible. Their changes are
+ * applied by version; unsaved changes are never overwritten.
  */
 
 import type { Schemas } from "../../../api/schemas";
@@ -13,11 +13,11 @@ import type { RoiStore } from "./roi_store";
 
 /** Small ROIs come with the answer: others' edits are here about a second after they were saved. */
 export const POLL_MS = 1000;
-/** A sign of life; the server waits for two of them. */
+/** Interval of presence reports; the server waits for two of them. */
 export const HEARTBEAT_MS = 10_000;
 /** A moving view is reported at most this often. */
 const VIEW_REPORT_MS = 2000;
-/** After an error: the server has other things to do. */
+/** Pause after an error, to relieve the server. */
 const ERROR_PAUSE_MS = 8000;
 /** Largest number of ids per request. */
 const IDS_PER_REQUEST = 100;
@@ -80,7 +80,7 @@ export class LiveUpdates extends Emitter<LiveEvents> {
     });
   };
 
-  /** One question and, where it is time, one sign of life; how long to wait for the next. */
+  /** Poll once and, when due, report presence; returns the pause before the next poll. */
   async update(): Promise<number> {
     try {
       await this.sendPresence();

@@ -1,4 +1,4 @@
-/** Two versions of an ROI brought together. */
+/** Merge of two versions of an ROI. */
 
 import { Merge } from "../../lib/saving/merge";
 import { sameGeometry } from "../../map/pixel_plane";

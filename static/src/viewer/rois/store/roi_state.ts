@@ -1,4 +1,4 @@
-/** One ROI as this page knows it: what the user wants, and what the server last confirmed. */
+/** An ROI: the user's state, and the state that the server last confirmed. */
 
 import type { RoiFields, RoiPatch } from "./api";
 import { SavedState } from "../../lib/saving/saved_state";
@@ -23,7 +23,7 @@ export function sameTrack(a: KeyFrame[] = [], b: KeyFrame[] = []): boolean {
   return a === b || (a.length === b.length && JSON.stringify(a) === JSON.stringify(b));
 }
 
-/** The same texts by the same keys, in whatever order. */
+/** True if both have the same values by the same keys, in any order. */
 export function sameProperties(a: Properties = {}, b: Properties = {}): boolean {
   const keys = Object.keys(a);
   return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
@@ -39,7 +39,7 @@ export interface StoredEdit extends Version {
   dirty: Field[];
   server: Roi | null;
   attempt: Attempt<RoiFields> | null;
-  /** Why the server does not take it. */
+  /** Reason why the server refuses it. */
   refused: string | null;
 }
 
@@ -54,7 +54,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
   track: KeyFrame[];
   /** Current video frame; null is the ROI's own. */
   private viewedFrame: FrameRef | null = null;
-  /** Its outline there; null if it is not there. */
+  /** Its outline on that frame; null if it is absent there. */
   private outlineInView: ShapedOutline | null = null;
   label: string | null;
   name: string;
@@ -99,7 +99,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
     return { frame: this.frame, ...this.ownOutline, track: this.track };
   }
 
-  /** A frame of the video is on screen; true if the outline there differs from the one before. */
+  /** Set the frame on screen; true if its outline differs from the previous one. */
   view(frame: FrameRef | null): boolean {
     const [wasThere, before] = [this.isInView, this.geometry];
     this.viewedFrame = frame;
@@ -113,7 +113,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
     return this.track.length ? this.outlineInView !== null : this.frame.pts === this.viewedFrame.pts;
   }
 
-  /** The frame on screen, where a change of the outline makes a key frame there; else null. */
+  /** The frame on screen if a change of the outline creates a key frame there; else null. */
   get keyFrameAt(): FrameRef | null {
     const { frame, viewedFrame } = this;
     return frame && viewedFrame && this.track.length && viewedFrame.index !== frame.index ? viewedFrame : null;

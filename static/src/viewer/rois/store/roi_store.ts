@@ -62,7 +62,7 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
     }
   }
 
-  /** By how much the drafts of this computer change what the server counts. */
+  /** Difference between the count of the server and the count with this computer's drafts. */
   private unsent(): number {
     const states = [...this.states.values()];
     const drawn = states.filter(({ server, deleted }) => !server && !deleted).length;
@@ -88,7 +88,7 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
     }
   }
 
-  /** Load one ROI that a link names and the window does not hold. */
+  /** Load an ROI that a link names and that is outside the window. */
   async fetchOne(id: string): Promise<void> {
     try {
       const roi = await roiGet(id);
@@ -98,7 +98,7 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
     }
   }
 
-  /** Ask a little later whether similar cases can be searched for this ROI. */
+  /** Check after a pause whether similar cases can be searched for this ROI. */
   refreshEmbedded(state: RoiState): void {
     if (this.refreshTimer || !state.isSettled || !state.server || state.server.is_embedded) return;
     this.refreshTimer = setTimeout(() => void this.fetchEmbedded(state), REFRESH_DELAY_MS);
@@ -118,7 +118,7 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
     if (removed.length) this.emit("removed", removed);
   }
 
-  /** Take over what others did since the ROIs were loaded, and count it. */
+  /** Apply changes of other users since the ROIs were loaded, and update the count. */
   applyRemoteChanges(rois: Roi[]): void {
     const before = this.live().length;
     this.merge(rois);
@@ -135,7 +135,7 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
     super.add(state);
   }
 
-  /** Hold what an earlier visit stored in this browser, and send it. */
+  /** Add changes stored by an earlier visit in this browser, and send them. */
   holdStored(stored: StoredEdit): void {
     this.hold(RoiState.fromStored(stored));
   }

@@ -52,7 +52,7 @@ export class Brush extends PointerInteraction {
     viewportOf(map).addEventListener("pointerleave", this.hide);
   }
 
-  /** Larger or smaller by one step, in screen pixels. */
+  /** Change the radius by one step, in screen pixels. */
   resize(larger: boolean): void {
     const next = Brush.radius * (larger ? STEP : 1 / STEP);
     Brush.radius = Math.min(Math.max(next, RADIUS_SCREEN_PX.least), RADIUS_SCREEN_PX.most);

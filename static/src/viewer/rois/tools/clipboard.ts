@@ -48,7 +48,7 @@ export function clipboard(
 
 const hasSelectedText = (): boolean => !(getSelection()?.isCollapsed ?? true);
 
-/** In place, or their middle at a point; what would lie outside of the image comes to the middle of the view. */
+/** Outlines in place, or centred at a point; at the centre of the view if they would be outside the image. */
 export function placed(rois: OutlineFields[], canvas: CanvasData, at: Position | null, centre: Position): OutlineFields[] {
   const bounds = boundsOf(rois.map((roi) => roi.geometry));
   const isInside = bounds[0] < canvas.width && bounds[1] < canvas.height && bounds[2] > 0 && bounds[3] > 0;

@@ -61,7 +61,7 @@ export class RoiCommands {
     }
   }
 
-  /** Locks them, or unlocks them where all are locked. */
+  /** Lock the selected ROIs, or unlock them if all are locked. */
   toggleLock(): void {
     const states = this.layer.selection;
     const locked = !states.every((state) => state.locked);
@@ -86,7 +86,7 @@ export class RoiCommands {
     this.create("Paste", copied(rois.map((wanted) => ({ wanted, frame: this.context.frame() }))));
   }
 
-  /** By level-0 pixels; a drag says that it moved something, as it may have been meant for the image. */
+  /** Move by level-0 pixels; a drag shows a message, as it may have been meant for the image. */
   move(by: Position, isDrag = false): void {
     const unlocked = this.unlocked();
     const place = (state: RoiState): RoiPatch => ({ geometry: translated(state.geometry, by), shape: state.shape });
@@ -94,7 +94,7 @@ export class RoiCommands {
     if (isMoved && isDrag) this.context.showNotice(`${counted(unlocked)} moved. Ctrl+Z undoes it, Space and drag moves the image.`);
   }
 
-  /** Around the middle of all of them; an ellipse stays one only by right angles. */
+  /** Rotate around the common centre; ellipses stay ellipses only at right angles. */
   rotate(degrees: number): void {
     const unlocked = this.unlocked();
     const centre = centreOf(boundsOf(unlocked.map((state) => state.geometry)));
@@ -120,7 +120,7 @@ export class RoiCommands {
     this.context.showNotice(`${NAMES[how]}: ${first.name || this.labels.nameOf(first.label)} and ${others.length} more.`);
   }
 
-  /** Cuts every selected one that the line crosses; the largest piece stays what it was. */
+  /** Cut every selected ROI that the line crosses; its largest piece keeps its identity. */
   split(line: Position[]): void {
     const changes: Change[] = [];
     for (const state of this.unlocked()) {

@@ -57,7 +57,7 @@ export class LineDrawing extends PointerInteraction {
     return isBegun;
   }
 
-  /** Take the press back, as another finger came down; points placed before stay. */
+  /** Cancel the press when another finger touches; points placed before stay. */
   interrupt(): void {
     if (!this.pressedAt) return;
     this.pressedAt = null;

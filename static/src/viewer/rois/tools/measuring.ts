@@ -30,7 +30,7 @@ export class Measuring {
     map.addLayer(new VectorLayer({ source: this.source, style, className: "canvas-measures" }));
   }
 
-  /** Two points make a ruler, three an angle; the measure before is removed. */
+  /** Two points make a ruler, three an angle; the previous measure is removed. */
   drawing(
     tool: MeasureTool,
     isPanning: () => boolean,
@@ -49,7 +49,7 @@ export class Measuring {
     });
   }
 
-  /** True if there was something to take away. */
+  /** Remove the measure; true if there was one. */
   clear(): boolean {
     const isAny = this.source.getFeatures().length > 0;
     this.source.clear();

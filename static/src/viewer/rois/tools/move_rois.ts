@@ -79,7 +79,10 @@ function pointerAt(event: MapBrowserEvent): Position {
   return [x, y];
 }
 
-/** The pointer is in it (a line or a point has no inside: near it), and its edge is on screen: within an ROI larger than the window one pans. */
+/**
+ * True if the pointer is in the ROI (near it for a line or point) and its edge is on screen: a drag inside an ROI
+ * larger than the window pans.
+ */
 function isGrabbed(feature: RoiFeature, event: MapBrowserEvent): boolean {
   const geometry = feature.getGeometry();
   if (!geometry || !isHeld(geometry, event)) return false;

@@ -25,7 +25,7 @@ export class Painting {
     return states.find((state) => intersect(state.geometry, [start]) !== null) ?? null;
   }
 
-  /** One step of the history; says what was wrong, or an empty text. */
+  /** Apply a stroke as one step of the history; returns the error message, or an empty text. */
   apply(stroke: RoiGeometry, target: RoiState | null, isErasing: boolean, resolution: number): string {
     if (isErasing && !target) return "Select one area to erase from.";
     const old = target && !target.deleted ? target.geometry : null;

@@ -27,7 +27,7 @@ export class Points {
     this.edits.change(state, { geometry: { type: "MultiPoint", coordinates } }, "Add point");
   }
 
-  /** True if points were being added: the next one begins others. */
+  /** End the current points; true if points were being added. */
   end(): boolean {
     const isOpen = this.open !== null;
     if (isOpen) this.layer.select(null);

@@ -54,11 +54,11 @@ interface ToolEvents {
   measured: string;
   /** A point of the outline under the pen was set. */
   drawn: UnfinishedOutline;
-  /** The outline of this id is finished, or came to nothing. */
+  /** The outline of this id is finished or was discarded. */
   ended: string;
-  /** Esc while one was open. */
+  /** Esc while an outline was open. */
   cancelled: UnfinishedOutline;
-  /** Another tool or another frame while one was open. */
+  /** Another tool or frame was chosen while an outline was open. */
   left: UnfinishedOutline;
   /** A click outside of ROIs, in level-0 pixels; `isFramesTool` if made with the frames tool. */
   point: { at: Position; isFramesTool: boolean };
@@ -161,7 +161,7 @@ export class Tools extends Emitter<ToolEvents> {
     else if (this.current === "point" && !this.points.end()) this.points.add(l0FromMap(this.map.getView().getCenter() ?? []));
   }
 
-  /** By the keyboard: in the middle of what is on screen, to be moved from there. */
+  /** Create the ROI by keyboard, in the centre of the view, to be moved from there. */
   private drawInMiddle(tool: "rectangle" | "ellipse"): void {
     this.finishOutline(drawnInView(tool, this.extent()), tool, SHAPES[tool]);
   }
@@ -198,14 +198,14 @@ export class Tools extends Emitter<ToolEvents> {
     else this.layer.select(null);
   }
 
-  /** True if a point of the sketch was taken back. */
+  /** Remove the last point of the sketch; true if there was one. */
   removeLastPoint(): boolean {
     if (!this.draw || !this.sketch || this.current !== "polygon") return false;
     this.draw.removeLastPoint();
     return true;
   }
 
-  /** The brush larger or smaller. */
+  /** Make the brush larger or smaller. */
   resizeBrush(larger: boolean): void {
     if (this.activeInteraction instanceof Brush) this.activeInteraction.resize(larger);
   }
@@ -318,7 +318,7 @@ export class Tools extends Emitter<ToolEvents> {
     return true;
   }
 
-  /** An outline that came to nothing; one set point by point can be brought back. */
+  /** Handle a discarded outline; one that was set point by point can be restored. */
   private refuse(drawn: Polygon, tool: DrawTool): void {
     if (tool !== "polygon") return this.emit("notice", "Too small to be a region, so nothing was drawn.");
     const points = (drawn.getCoordinates()[0] ?? []).slice(0, -1).map((at) => l0FromMap(at));

@@ -58,7 +58,7 @@ export class TwoFingerPan extends PointerInteraction {
     return this.targetPointers.length > 0;
   }
 
-  /** Zooming and turning by two fingers have their turn as well. */
+  /** Allow zoom and rotation by two fingers. */
   override stopDown(): boolean {
     return false;
   }

@@ -1,6 +1,6 @@
 /**
- * Vertices of the selected ROI are dragged; on the edge of an area a new one is made, with Alt one is removed.
- * A line is taken hold of between its vertices, and moved whole.
+ * Vertices of the selected ROI can be dragged; a press on the edge of an area adds one, with Alt it removes one. A line
+ * is moved as a whole by a drag between its vertices.
  */
 
 import type Collection from "ol/Collection";

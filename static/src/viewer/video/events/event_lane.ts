@@ -14,7 +14,7 @@ const MAX_ROWS = 3;
 const ROW_PX = 18;
 /** A moment, and the shortest bar. */
 const MARK_PX = 10;
-/** Space for the text beside the mark, and around it. */
+/** Space for the text next to the mark, and around it. */
 const TEXT_START_PX = 14;
 const CHARACTER_PX = 6.5;
 const MAX_TEXT_PX = 140;

@@ -83,7 +83,7 @@ export class VideoEventPanel {
     this.add(index, index);
   }
 
-  /** The event begins at the frame on screen; pressed again, it begins there instead. */
+  /** Begin the event at the frame on screen; pressed again, the beginning moves there. */
   beginSpan(): void {
     const { player, notice } = this.parts;
     this.span.begin(player.index);
@@ -91,7 +91,7 @@ export class VideoEventPanel {
     notice.show(`An event begins at frame ${player.index + 1}. Shift + K ends it.`, { label: "Cancel", run: () => this.cancelSpan() });
   }
 
-  /** The event that was begun ends at the frame on screen, and is saved. */
+  /** End the begun event at the frame on screen and save it. */
   endSpan(): void {
     const { player, notice } = this.parts;
     const span = this.span.end(player.index);
@@ -182,7 +182,7 @@ export class VideoEventPanel {
     this.parts.edits.change(selected, { name: text }, "Rename event");
   }
 
-  /** Enter goes back to the video; Escape leaves the name as it was. */
+  /** Enter returns the focus to the video; Escape discards the new name. */
   private nameKey(event: KeyboardEvent): void {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     event.preventDefault();
@@ -191,7 +191,7 @@ export class VideoEventPanel {
     required(this.parts.root, "[data-map]").focus({ preventScroll: true });
   }
 
-  /** The chosen event begins or ends at the frame on screen. */
+  /** Set the beginning or end of the chosen event to the frame on screen. */
   private setEnd(end: "first" | "last"): void {
     const { player, edits, notice } = this.parts;
     const { selected } = this;
@@ -237,7 +237,7 @@ export class VideoEventPanel {
     required(this.page, "[data-event-loading]").hidden = true;
   }
 
-  /** The bar of a begun event grows to the frame on screen; events of this frame are marked in the list. */
+  /** Extend the bar of a begun event to the frame on screen, and mark events of this frame in the list. */
   private followFrame(): void {
     this.showSpan();
     for (const row of this.list.querySelectorAll<HTMLElement>("[data-first]")) {

@@ -1,4 +1,4 @@
-/** The event whose first frame is set and whose last is not. */
+/** An event whose first frame is set and whose last is not set yet. */
 
 export class OpenSpan {
   private first: number | null = null;
