@@ -55,7 +55,7 @@ def config_from_json(cls: type[T], text: str, *, where: str = "config") -> T:
 
 
 def config_from_file(default: T, path: Path | None) -> T:
-    """A configuration with what a JSON file names, and all else as in ``default``.
+    """Read a configuration from a JSON file; fields that it lacks are those of ``default``.
 
     Raises:
         BadInputError: as ``config_from_json``. OSError: the file cannot be read.

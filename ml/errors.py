@@ -20,7 +20,7 @@ class BadInputError(MlError):
 
 
 class ReaderLostError(MlError, OSError):
-    """A process that read pixels for this one ended by itself: trying again may help."""
+    """A process that read pixels for this one ended unexpectedly; a retry may succeed."""
 
     code = "reader-lost"
 

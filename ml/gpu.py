@@ -93,9 +93,7 @@ def is_compiling() -> bool:
 
 
 def has_driver() -> bool:
-    """Return whether this machine has a driver for a GPU: without one nobody needs to look
-    further.
-    """
+    """Return whether this machine has a driver for a GPU; without one, no other check is needed."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:

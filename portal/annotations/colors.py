@@ -1,4 +1,4 @@
-"""Colours of labels: how far two stand apart, for those with and without full colour vision.
+"""Colours of labels: differences of two, for people with and without full colour vision.
 
 Distances are Euclidean in Oklab (Ottosson, 2020), times 100. Deficient vision is simulated by the
 matrices of Machado, Oliveira and Fernandes (2009), severity 1, in linear RGB.

@@ -1,6 +1,6 @@
 """A GeoJSON document as a stream of features, only one of which is in memory at a time.
 
-The document is JSON, so its members stand in any order and its values are of any length. Each one
+The document is JSON, so its members are in any order and its values of any length. Each one
 is parsed by the parser of the standard library from a window of the text, which grows until the
 value fits.
 """

@@ -217,8 +217,7 @@ def _has_three(values: Ring) -> bool:
 
 
 def brief(value: object) -> str:
-    """A value of a document in a message: short, and what is nested deeply cannot exhaust the
-    stack."""
+    """Short text of a document's value for messages; deep nesting cannot exhaust the stack."""
     return reprlib.repr(value)
 
 

@@ -32,7 +32,7 @@ class LabelSet(LabOwned):
 
 
 class LabelSetVersion(LabOwned):
-    """A label set as it was published: frozen, whatever becomes of the labels."""
+    """A label set as it was published: unchanged when the labels change."""
 
     label_set = models.ForeignKey(LabelSet, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()

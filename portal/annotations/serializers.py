@@ -347,7 +347,7 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
     def get_author(self, revision: RoiRevision) -> str | None:
-        """The name of who made the change."""
+        """Name of the author of the change."""
         return str(revision.author) if revision.author else None
 
 

@@ -86,7 +86,7 @@ class CaseForm(EditedForm):
         return text_clean(str(self.cleaned_data["notes"]))
 
     def show_case(self, case: Case) -> None:
-        """Show the case as another person saved it next to what this person wrote."""
+        """Show the case as another person saved it next to this person's input."""
         self.show_saved(_form_values(case))
 
     @property

@@ -88,7 +88,7 @@ def names_take_out(
     """De-identify a copy of a file in a child process.
 
     Returns:
-        The copy, or None if nothing was taken out; and what was taken out and left.
+        The copy, or None if nothing was removed; and the names of removed and remaining data.
     """
     head = read_head(source)
     arguments = {"path": str(source), "out_dir": str(folder)}

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, progress: Progress) -> RetrievalReport | suite.SuiteReport:
-    """Score by command line arguments; see ``evaluate_retrieval`` and ``suite``."""
+    """Score an encoder as given on the command line; see ``evaluate_retrieval`` and ``suite``."""
     if args.suite is not None:
         return suite.run(args, progress)
     _check(args)

@@ -125,7 +125,7 @@ def _find_image(store: ZarrStore) -> NgffImage:
 
 
 def _largest(store: ZarrStore) -> str:
-    """The group of the slide among several images: "0", "1" and so on."""
+    """Name of the group with the largest image that is no label or macro: "0", "1" and so on."""
     described = store.read(OME_XML, max_bytes=MAX_XML_BYTES) or b""
     images = ome_images(described.decode("utf-8", "replace"))
     best, largest = "0", -1

@@ -79,7 +79,7 @@ def scope_view(picture: ImageU8, H_picture_from_frame: ArrayF64, size_px: int) -
 
 
 def scope_light(size_px: int) -> tuple[ArrayF32, ImageU8]:
-    """(size, size) float32 brightness with a dark round rim, and uint8 mask of what is visible."""
+    """(size, size) float32 brightness with a dark round rim, and uint8 mask of the visible part."""
     half = (size_px - 1) / 2
     y, x = np.mgrid[:size_px, :size_px].astype(np.float32)
     radius = np.hypot(x - half, y - half) / (size_px / 2)

@@ -157,7 +157,7 @@ class _Child:
                     yield message
 
     def finish(self) -> None:
-        """Wait up to five seconds for the child to end by itself."""
+        """Wait up to five seconds for the child to end without a signal."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5)
 

@@ -189,8 +189,9 @@ def _sharpness_of(grey: ImageU8, inside: np.ndarray) -> float:
 
 
 def _veil(rgb: ImageU8) -> tuple[float, float, float]:
-    """Measures of smoke and instruments over the lit part at ``COLOUR_PX``; zeros where hardly any
-    is lit.
+    """Measures of smoke and instruments over the lit part, at ``COLOUR_PX``.
+
+    All are 0 if less than 50 px are lit.
 
     Returns:
         floor: the lower quartile of the px' smallest channel, 0 to 255; smoke lifts it.

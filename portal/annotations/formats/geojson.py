@@ -25,7 +25,7 @@ class GeoJson:
         return head[:1] == b"[" or first_key(head) in _KEYS
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
-        """Features as they stand in the document."""
+        """Features in the order of the document."""
         return features_read(stream)
 
     def image_decided(self, stream: IO[bytes], plane: Plane) -> str:

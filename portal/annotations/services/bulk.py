@@ -60,7 +60,7 @@ class RoiStep:
 
 @dataclass(slots=True)
 class Written:
-    """An ROI as it is to be saved, and what was done to it."""
+    """An ROI to save, and the change made to it."""
 
     roi: Roi
     action: RoiAction
@@ -78,7 +78,7 @@ class Written:
 
     @property
     def is_its_own(self) -> bool:
-        """Return whether what is written is no other row's: an outline, a track, properties."""
+        """Return whether the values are specific to this row: an outline, a track, properties."""
         return self.geometry_changed or not {"track", "properties"}.isdisjoint(self.fields)
 
 

@@ -78,7 +78,7 @@ def roi_import(
     document: object,
     choices: ImportChoices = ImportChoices(),
 ) -> ImportReport:
-    """Bring a document onto a canvas; emits ``roi.saved`` and ``video_event.saved`` for each.
+    """Import a document into a canvas; emits ``roi.saved`` and ``video_event.saved`` for each.
 
     Written in many short transactions, so that others save in the meantime, under one
     ``RoiImport``. One that breaks off is undone: at once, or by a chore if its process was killed.

@@ -100,7 +100,7 @@ def shape_fields(shape: RoiShape) -> RoiColumns:
 
 
 def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[RoiColumns, tuple[str, ...]]:
-    """The columns that a change writes, and what was done to the outline.
+    """Columns that a change writes, and notes on corrections of the outline.
 
     Raises:
         ConflictError: the ROI is locked, and the change does not unlock it.

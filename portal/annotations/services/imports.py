@@ -74,7 +74,7 @@ class UndoWork:
 
 
 def roi_import_undo(*, roi_import: RoiImport, user: User) -> ImportUndone:
-    """Take an import back: delete what it made, revert what it changed. All stays in the history.
+    """Undo an import: delete its new rows and revert its changes. The history keeps all of them.
 
     An ROI that was changed after the import is left as it is, and so is one whose label from before
     the import was retired since. A second time finds nothing to do.
@@ -158,7 +158,7 @@ def import_fields_update(roi_import: RoiImport, **fields: Any) -> None:
 
 
 def imports_lost_undo() -> int:
-    """Take back imports within requests whose process is gone: nobody else knows what it wrote.
+    """Undo imports within requests whose process has ended before they were complete.
 
     Those that run as jobs continue. A chore: safe at any time and twice, and short: the rest of a
     large one is left for the next time, and one that cannot be taken back now is tried again
@@ -181,9 +181,9 @@ def imports_lost_undo() -> int:
 
 
 def import_undo_unasked(roi_import: RoiImport, *, max_rois: int | None = None) -> bool:
-    """Take back an import that broke off; killed in between, the chore does the rest.
+    """Undo an interrupted import; if this is interrupted too, the chore completes it.
 
-    In its author's name, or in nobody's where that account is gone.
+    Recorded for its author, or for no user if that account no longer exists.
 
     Args:
         max_rois: Maximum number of ROIs. Returns whether none is left.

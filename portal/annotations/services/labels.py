@@ -120,7 +120,7 @@ class LabelChanges(TypedDict, total=False):
 
 
 def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
-    """Rename, recolour, move, retire or bring back a label. ROIs keep pointing at it, and their
+    """Rename, recolour, move, retire or restore a label. ROIs keep pointing at it, and their
     revisions keep the name they were given.
 
     A key is taken from the label that has it. Emits ``label.saved``.

@@ -92,7 +92,7 @@ class MergeUndone:
 
 
 def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
-    """Bring the label back, also on ROIs unchanged since; emits ``label.merge_undone``.
+    """Restore the label, also on ROIs unchanged since; emits ``label.merge_undone``.
 
     It has its key again, if no other label has it now, and the labels below it that were not moved.
 
@@ -141,7 +141,7 @@ def _require_mergeable(source: Label, target: Label, user: User) -> None:
 
 
 def _children_return(merge: LabelMerge, source: Label) -> None:
-    """Below the source again, but for those that were moved since, or that are above it now."""
+    """Move children back below the source, except those moved since, or now above it."""
     for child in merge.target.children.filter(pk__in=merge.children):
         child.parent = source
         try:

@@ -65,7 +65,7 @@ def property_type_add(*, lab: Lab, user: User, mark: str, data: PropertyForm) ->
 
 
 def property_type_update(*, lab: Lab, user: User, mark: str, key: str, data: PropertyForm) -> Types:
-    """Another name, kind, unit or other choices; ROIs keep what they have, under the same key."""
+    """Change name, kind, unit or choices; ROIs keep their values, under the same key."""
     fields = asdict(data)
     return _replaced(lab, user, mark, key, lambda property_type: replace(property_type, **fields))
 
@@ -80,7 +80,7 @@ def property_type_retire(
 
 
 def property_type_move(*, lab: Lab, user: User, mark: str, key: str, by: int) -> Types:
-    """Up (-1) or down (1) among those that are not retired; at the end it stays."""
+    """Move a property type up (-1) or down (1) among the active ones, within the list's ends."""
 
     def moved(types: Types) -> object:
         active = [property_type for property_type in types if not property_type.retired]

@@ -285,7 +285,7 @@ class Survey:
 
 
 def document_survey(source: Source, work: ImportWork = AT_ONCE) -> Survey:
-    """Look through a document. Raises what the document as a whole is refused for.
+    """Survey a document. Raises an error if the entire document is refused.
 
     Where that was done before (``work.survey``), the document is not read.
     """
@@ -475,7 +475,7 @@ def _frame(run: ImportRun, t: int) -> FrameRef | None:
 
 
 def _id_by_content(canvas: Canvas, feature: Feature, shape: RoiShape) -> uuid.UUID:
-    """Objects without an id get one that follows from what they are: importing twice adds none."""
+    """Objects without an id get one derived from their content: a second import adds none."""
     words = repr((feature.t, feature.name, feature.label))
     return uuid.uuid5(canvas.pk, words + shape.geometry.text)
 

@@ -231,7 +231,7 @@ def roi_restore(
     changes: RoiChanges | None = None,
     roi_import: RoiImport | None = None,
 ) -> RoiSaved:
-    """Bring a deleted ROI back as one new version; emits ``roi.saved``.
+    """Restore a deleted ROI as one new version; emits ``roi.saved``.
 
     Args:
         changes: what it becomes on the way; without them it comes back as it was. One that is

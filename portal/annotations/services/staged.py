@@ -205,7 +205,7 @@ def _stored_report(report: ImportReport) -> JsonObject:
 def _preview_work(
     row: RoiImport, context: JobContext, table: _Table, import_progress: ImportProgress
 ) -> ImportWork:
-    """A preview records how far it came only when it gives way: killed, it begins again."""
+    """A preview stores its progress only when it yields; after a crash it starts again."""
 
     def progress(run: ImportRun) -> None:
         context.progress(run.read, run.tally.total, "previewing")

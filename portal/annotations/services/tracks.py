@@ -51,7 +51,7 @@ def track_clean(
     """The key frames as they would be stored: each checked and repaired like any outline, in order.
 
     Args:
-        own_index: the ROI's own frame, which may stand in its track as outside only.
+        own_index: the ROI's own frame, which may be in its track only as outside.
         is_video_read: False if nobody knows yet which frames the video has, and when: each key
             frame has to say both of its names.
 

@@ -165,7 +165,7 @@ def video_event_restore(
 def video_events_import_undo(
     *, roi_import: RoiImport, ids: Collection[uuid.UUID], user: User | None
 ) -> Counter[str]:
-    """Take back what an import did to some events, as far as nobody changed them since.
+    """Undo the changes of an import to events that were not changed since.
 
     Args:
         user: None for an account that is gone.

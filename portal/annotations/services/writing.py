@@ -65,8 +65,10 @@ def roi_record(
 
 
 def bulk_tell(*, canvas_id: uuid.UUID, lab_id: uuid.UUID, user: User | None) -> None:
-    """Emit ``rois.saved_in_bulk``, one event besides those of the ROIs (``is_bulk``): listeners do
-    once for the canvas what they do for each ROI if there are few."""
+    """Emit ``rois.saved_in_bulk``, one event in addition to those of the ROIs (``is_bulk``).
+
+    Listeners then act once for the canvas instead of once for each ROI.
+    """
     payload = {"canvas_id": str(canvas_id), "user_id": str(user.pk) if user else None}
     event_emit(RoiEvent.SAVED_IN_BULK, lab_id=lab_id, payload=payload)
 

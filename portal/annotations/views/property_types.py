@@ -99,7 +99,7 @@ def _save(request: HttpRequest, lab: Lab, key: str, mark: str) -> HttpResponse:
 
 
 def _is_done(form: PropertyTypeForm, run: Callable[[], object]) -> bool:
-    """False if the form now says what is wrong."""
+    """Run a change and show its errors on the form; whether it succeeded."""
     try:
         run()
     except PortalError as error:

@@ -1,4 +1,4 @@
-"""REST: restore what is in the trash, or delete it for good."""
+"""REST: restore objects in the trash, or delete them permanently."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class ProtocolError(PortalError):
 
 
 class WrongTypeError(PortalError):
-    """A piece needs its own content type, so that nobody parses it."""
+    """A piece needs a separate content type, so that no parser reads it."""
 
     status, code, title = 415, "unsupported-media-type", "Unsupported media type"
 
@@ -341,7 +341,7 @@ def _require_version(request: HttpRequest) -> None:
 
 
 def _chunks(request: HttpRequest) -> Iterator[bytes]:
-    """The body. One that ends before its announced length broke off."""
+    """Chunks of the body; an interrupted one ends before its announced length."""
     bytes_left = body_length(request)
     try:
         while bytes_left and (chunk := request.read(min(READ_BYTES, bytes_left))):

@@ -1,1 +1,1 @@
-"""The storage volume: where bytes lie, how they are received, and the orphan folder."""
+"""The storage volume: locations of files, their reception, and the orphan folder."""

@@ -46,7 +46,7 @@ def store_at(folder: Path, bucket: S3Settings | None) -> Store:
 
 
 def s3_settings() -> S3Settings | None:
-    """The bucket of originals, as configured; None where they lie in a folder."""
+    """Settings of the bucket of originals; None if they are stored in a folder."""
     values: dict[str, Any] | None = settings.TESSERA_S3
     return S3Settings(**values) if values else None
 

@@ -16,7 +16,7 @@ from portal.core.disk import full_disk_refused
 
 
 class FolderStore:
-    """See ``Store``; received files have to lie on the same volume."""
+    """See ``Store``; received files must be on the same volume."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -145,7 +145,7 @@ async def tile_application(scope: MutableMapping[str, Any], receive: Any, send: 
 
 
 async def in_thread(call: Callable[..., Result], *args: Any) -> Result:
-    """Run what may wait for a file or the database in a thread."""
+    """Run a call that may block on a file or the database in a thread."""
     return await asyncio.get_running_loop().run_in_executor(_THREADS, call, *args)
 
 

@@ -35,7 +35,7 @@ from portal.labs.requests import user_of
 @login_required
 @require_http_methods(["GET", "POST"])
 def case_upload(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
-    """Receive the files of a plain form. Where scripts run, they come in pieces over REST."""
+    """Page for uploads. Its plain form is received here; with scripts, REST receives pieces."""
     user = user_of(request)
     case = case_get(user=user, case_id=case_id)
     require_edit(user, case.lab_id)

@@ -1,6 +1,6 @@
 """Seconds until an attempt of a job is killed, by its kind: they end what hangs.
 
-They lie far above what two slow cores need; ``TESSERA_JOB_LIMITS`` replaces single ones.
+They are far above the need of two slow cores; ``TESSERA_JOB_LIMITS`` replaces single ones.
 """
 
 from __future__ import annotations

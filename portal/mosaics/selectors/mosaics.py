@@ -103,7 +103,7 @@ def mosaic_get(user: User, mosaic_id: uuid.UUID) -> Mosaic:
 
 
 def mosaic_of_canvas(canvas: Canvas) -> Mosaic | None:
-    """The mosaic a canvas shows a component of. The caller may see the canvas."""
+    """Mosaic whose component a canvas shows, if any; the caller has checked the canvas."""
     return Mosaic.objects.select_related("video").filter(components__canvas=canvas).first()
 
 

@@ -1,6 +1,6 @@
 """Findings in pixels as sentences, which name kinds and places and never the words themselves.
 
-The words stand in the evidence, which is deleted when a manager has decided.
+The words are only in the evidence, which is deleted when a manager has decided.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ FEATURES = (
 
 
 def image_address(base: str, canvas: Canvas) -> str:
-    """The base of an image's addresses, without a slash at its end."""
+    """Base of an image's IIIF addresses, without a trailing slash."""
     return f"{base}{reverse('api:canvas-image-base', args=[canvas.pk])}"
 
 

@@ -102,7 +102,7 @@ class CrateReader:
                 pass
 
     def passed(self, name: str) -> None:
-        """Count a file as read whose bytes lie elsewhere already."""
+        """Count a file as read whose bytes are stored already."""
         self._on_bytes(self.files[name].size_bytes)
 
     def chunks(self, name: str) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Labels and encoders of a crate, and those of the lab that stand for them."""
+"""Labels and encoders of a crate, matched with those of the lab."""
 
 from __future__ import annotations
 
