@@ -36,6 +36,8 @@ class Filling:
         Args:
             current: Generation that is searched now.
         """
+        # Nobody waits for its searches, and an exact one of millions of vectors takes long.
+        server = replace(server, search_s=server.write_s)
         self._server, self._alias, self._current = server, alias, current
         generation = current.generation + 1
         name = f"{alias}_{generation}"

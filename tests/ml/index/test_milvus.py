@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,6 +88,15 @@ class TestMilvus:
                 assert np.isin(result, allowed).all() and len(result) == 10
                 assert excluded is None or not np.isin(result, excluded).any()
                 assert np.isin(result, want).sum() >= 9 and (np.diff(distance) >= 0).all()
+
+    def test_the_deadline_of_searches_does_not_limit_a_fill(self, milvus):
+        server = replace(milvus.server, search_s=1e-6)
+        config = MilvusConfig(max_exact=10)
+        index = open_milvus(server, "deadline", DIM, config=config)
+        index.build(IDS, VECTORS)
+        assert index.stats.kind == "hnsw" and index.stats.count == len(IDS)
+        with pytest.raises(IndexUnreachableError):
+            index.search(VECTORS[0], 1)
 
     def test_a_server_killed_during_a_fill_loses_no_confirmed_vectors(self, milvus):
         vectors = np.random.default_rng(2).standard_normal((100, DIM)).astype(np.float32)
