@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from typing import TypedDict
 import numpy as np
 
 from ml.errors import BadInputError
+from ml.evaluation.common.data import data_folder
 from ml.evaluation.retrieval.metrics import macro_bootstrap, macro_mean
 from ml.evaluation.retrieval.suite.arrangement import collages_of
 from ml.evaluation.retrieval.suite.config import SHIPPED, SetConfig, SuiteConfig, read_suite
@@ -119,10 +119,7 @@ def run(args: argparse.Namespace, progress: Progress) -> ArrangementResult:
     Raises:
         MlError: data or weights that cannot be scored.
     """
-    folder = args.data or os.environ.get("TESSERA_DATA")
-    if not folder:
-        raise BadInputError("expected --data or TESSERA_DATA, got neither")
-    data = Path(folder)
+    data = data_folder(args.data)
     base = load_graph_encoder(str(args.encoder))
     encoders = read_runs(args.runs)
     args.cache.mkdir(parents=True, exist_ok=True)

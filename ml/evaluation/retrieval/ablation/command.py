@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TypedDict
 import numpy as np
 
 from ml.errors import BadInputError
+from ml.evaluation.common.data import data_folder
 from ml.evaluation.retrieval.ablation.experiment import (
     ARCHITECTURES,
     LENGTHS,
@@ -135,9 +135,7 @@ def run(args: argparse.Namespace, progress: Progress) -> AblationResult:
     Raises:
         MlError: data or options that cannot be scored.
     """
-    folder = args.data or os.environ.get("TESSERA_DATA")
-    if not folder:
-        raise BadInputError("expected --data or TESSERA_DATA, got neither")
+    folder = data_folder(args.data)
     if args.seeds < 1 or args.draws < 1:
         raise BadInputError(
             f"--seeds, --draws: expected at least 1, got {args.seeds} and {args.draws}"
@@ -149,7 +147,7 @@ def run(args: argparse.Namespace, progress: Progress) -> AblationResult:
     for data_set in DATA_SETS:
         if data_set.name not in args.sets:
             continue
-        data = labelled_graphs(data_set, encoder, Path(folder), cache=args.cache, progress=progress)
+        data = labelled_graphs(data_set, encoder, folder, cache=args.cache, progress=progress)
         precisions = run_experiment(
             data, config, test_gallery=data_set.test_gallery, cache=args.cache, progress=progress
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NotRequired, cast
 
 from ml.errors import BadInputError
+from ml.evaluation.common.data import data_folder
 from ml.evaluation.retrieval.suite.baselines import baseline_methods
 from ml.evaluation.retrieval.suite.config import SHIPPED, SuiteConfig, read_suite
 from ml.evaluation.retrieval.suite.methods import SuiteMethod, encoder_methods
@@ -137,14 +137,10 @@ def _checked(args: argparse.Namespace) -> tuple[SuiteConfig, Path]:
         if args.draws < 0:
             raise BadInputError(f"--draws: expected 0 or more, got {args.draws}")
         config = replace(config, draws=args.draws)
-    folder = args.data or os.environ.get("TESSERA_DATA")
-    if not folder:
-        raise BadInputError("--suite: expected --data or TESSERA_DATA, got neither")
-    if not Path(folder).is_dir():
-        raise BadInputError(f"--data: {folder}: no such folder")
+    data = data_folder(args.data)
     if args.plots is not None:
         require_extra("matplotlib", extra="plots")
         args.plots.mkdir(parents=True, exist_ok=True)
     if args.cache is not None:
         args.cache.mkdir(parents=True, exist_ok=True)
-    return config, Path(folder)
+    return config, data
