@@ -7,6 +7,7 @@ neighbouring frames.
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
@@ -24,7 +25,13 @@ from ml.evaluation.common.images import consecutive_pairs, read_images
 from ml.evaluation.common.output import add_output_arguments, update_result
 from ml.evaluation.common.pictures import draw_pair, write_picture
 from ml.evaluation.matching.homographies import real_homographies
-from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES, WarpedPair, make_pairs
+from ml.evaluation.matching.pairs import (
+    CORE_FAMILIES,
+    FAMILIES,
+    WIDE_FAMILIES,
+    WarpedPair,
+    make_pairs,
+)
 from ml.evaluation.matching.plots import write_matching_plots
 from ml.evaluation.matching.protocols import HARD_PE_PX, masked_images, projection_error
 from ml.evaluation.matching.scorers import SCORERS, Run
@@ -84,7 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("folders", type=Path, nargs="+", help="folders of images; FOLDER/frames for a sequence")
     add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; missing ones are noted")
     add("--protocols", nargs="+", default=list(PROTOCOLS), help=", ".join(PROTOCOLS))
-    add("--families", nargs="+", default=list(FAMILIES), help=", ".join(FAMILIES))
+    families = (*CORE_FAMILIES, *WIDE_FAMILIES)
+    add("--families", nargs="+", default=list(families), help=", ".join(FAMILIES))
     add("--sequences", type=Path, nargs="*", default=[], help="folders of consecutive frames")
     add("--detector", default="sift", help="detector of the key points in the papers' protocol")
     add("--max-keypoints", type=int, default=500, help="of the papers' protocol")
@@ -206,7 +214,7 @@ def _data(work: Run, homographies: Sequence[ArrayF64]) -> MatchingData:
         "folders": list(dict.fromkeys(image.name.split("/")[0] for image in work.images)),
         "images": len(work.images),
         "scenes": len({image.scene for image in work.images}),
-        "pairs": {f: sum(p.family == f for p in work.pairs) for f in FAMILIES},
+        "pairs": dict(Counter(pair.family for pair in work.pairs)),
         "core_pairs": sum(p.family in CORE_FAMILIES for p in work.pairs),
         "frame_pairs": len(work.frames),
         "real_homographies": len(homographies),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -18,7 +18,10 @@ CORE_FAMILIES = ("rotation", "translation", "scale", "blur", "viewpoint")
 WIDE_FAMILIES = ("rotation_wide", "scale_wide")
 """Families beyond the papers': rotations up to 180 degrees, and larger changes of scale."""
 
-FAMILIES = (*CORE_FAMILIES, *WIDE_FAMILIES)
+DARK_FAMILY = "dark"
+"""Two dimmed views, with noise and the same fixed pattern of a sensor; scored only if requested."""
+
+FAMILIES = (*CORE_FAMILIES, *WIDE_FAMILIES, DARK_FAMILY)
 VALUES: dict[str, tuple[float, ...]] = {
     "rotation": (5.0, 10.0, 15.0),
     "translation": (4.0, 6.0, 8.0, 10.0),
@@ -27,11 +30,16 @@ VALUES: dict[str, tuple[float, ...]] = {
     "viewpoint": (0.0, 1.0, 2.0, 3.0),
     "rotation_wide": (30.0, 60.0, 90.0, 135.0, 180.0),
     "scale_wide": (0.7, 0.8, 1.25, 1.4),
+    "dark": (0.1, 0.2, 0.4, 0.8),
 }
-"""Values by family: degrees, pixels, factors, kernel sizes; for ``viewpoint`` numbers of draws."""
+"""Values by family: degrees, pixels, factors, kernel sizes; for ``viewpoint`` numbers of draws; for
+``dark`` shares of the light."""
 
 NOISE_SD = 4.0
 """Grey levels of the noise on every viewpoint pair."""
+
+DARK_NOISE_SD, PATTERN_SD = 2.0, 4.0
+"""Grey levels of the noise and of the fixed pattern of a dark pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class WarpedPair:
 def make_pairs(
     images: Sequence[EvaluationImage],
     *,
-    families: Iterable[str] = FAMILIES,
+    families: Iterable[str] = (*CORE_FAMILIES, *WIDE_FAMILIES),
     homographies: Sequence[ArrayF64] = (),
     per_family: int | None = None,
     seed: int = 7,
@@ -135,6 +143,8 @@ def _make(
     if family == "viewpoint":
         matrix = _viewpoint(int(value), homographies, rng, width, height)
         return _warped(image, family, value, matrix, noise=rng)
+    if family == DARK_FAMILY:
+        return _dimmed(_warped(image, family, value, random_view(rng, width, height)), rng)
     if family == "translation":
         sign = rng.choice([-1.0, 1.0], 2)
         matrix = translation(value * sign[0], value * sign[1])
@@ -186,6 +196,16 @@ def _warped(
         plane = cv2.warpPerspective(image.mask.astype(np.uint8), matrix, size, flags=0)
         mask_b = np.asarray(plane).astype(np.bool_)
     return WarpedPair(family, value, image.name, image.rgb, b, matrix, image.mask, mask_b)
+
+
+def _dimmed(pair: WarpedPair, rng: np.random.Generator) -> WarpedPair:
+    pattern = rng.normal(0.0, PATTERN_SD, pair.a.shape)
+
+    def dimmed(image: ImageU8) -> ImageU8:
+        levels = pair.value * image + pattern + rng.normal(0.0, DARK_NOISE_SD, image.shape)
+        return np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+
+    return replace(pair, a=dimmed(pair.a), b=dimmed(pair.b))
 
 
 def _about(centre: tuple[float, float], angle_deg: float, scale: float) -> ArrayF64:

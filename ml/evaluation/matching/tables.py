@@ -131,7 +131,7 @@ def _hard(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     heads += ["mutual NN alone: precision", "right", "seconds a pair"]
     keys = ("precision", "right", "worst_right", "under_1px", "raw_precision", "raw_right")
     parts = []
-    for group, what in (("core", _family_names(results)), ("all", "the wide families too")):
+    for group, what in (("core", _family_names(results)), ("all", "all families scored")):
         rows = [
             [name, *(scores["families"][group][key] for key in keys), scores["seconds"]]
             for name, scores in results.items()

@@ -19,8 +19,10 @@ from ml.evaluation.common.images import (
 )
 from ml.evaluation.matching.homographies import real_homographies
 from ml.evaluation.matching.pairs import (
-    FAMILIES,
+    CORE_FAMILIES,
+    DARK_FAMILY,
     VALUES,
+    WIDE_FAMILIES,
     make_pairs,
     motion_blur_kernel,
 )
@@ -34,7 +36,8 @@ def _vessels(x: int = 400) -> EvaluationImage:
 
 def test_pairs_cover_every_value_of_every_family_with_true_maps() -> None:
     pairs = make_pairs([_vessels()])
-    assert [(p.family, p.value) for p in pairs] == [(f, v) for f in FAMILIES for v in VALUES[f]]
+    families = (*CORE_FAMILIES, *WIDE_FAMILIES)
+    assert [(p.family, p.value) for p in pairs] == [(f, v) for f in families for v in VALUES[f]]
     for pair in pairs:
         again = cv2.warpPerspective(pair.a, pair.H_b_from_a, (240, 200))
         inner = (slice(60, 140), slice(60, 180))
@@ -47,6 +50,17 @@ def test_limited_values_per_family_vary_between_images() -> None:
     assert [pair.value for pair in pairs] == [5.0, 10.0, 15.0]
     again = make_pairs(images, families=("rotation",), per_family=1)
     assert all(np.array_equal(a.b, b.b) for a, b in zip(pairs, again, strict=True))
+
+
+def test_dark_pairs_are_dimmed_and_share_a_pattern_that_does_not_move() -> None:
+    image = _vessels()
+    for pair in make_pairs([image], families=(DARK_FAMILY,)):
+        warped = cv2.warpPerspective(image.rgb, pair.H_b_from_a, (240, 200))
+        inner = (slice(60, 140), slice(60, 180))
+        rest_a = pair.a[inner] - pair.value * image.rgb[inner]
+        rest_b = pair.b[inner] - pair.value * warped[inner]
+        assert np.abs([rest_a.mean(), rest_b.mean()]).max() < 0.5
+        assert np.corrcoef(rest_a.ravel(), rest_b.ravel())[0, 1] > 0.3
 
 
 def test_masks_move_with_the_image() -> None:
