@@ -15,16 +15,16 @@ from ml.types import JsonObject
 Read = Callable[[Mapping[str, Any]], Cell]
 
 _COLUMNS: tuple[tuple[str, str, Read], ...] = (
-    ("papers", "NN precision", lambda found: found["families"]["core"]["nn_precision"]),
-    ("papers", "exact partner", lambda found: found["families"]["core"]["exact"]),
-    ("papers", "NNT score", lambda found: found["families"]["core"]["nnt_score"]),
-    ("hard", "hard: mutual precision", lambda found: found["families"]["core"]["raw_precision"]),
-    ("hard", "hard: precision", lambda found: found["families"]["core"]["precision"]),
-    ("hard", "hard: right a pair", lambda found: found["families"]["core"]["right"]),
-    ("unrelated", "unrelated: matches", lambda found: f"{found['unrelated']['matches']:.0f}"),
-    ("scores", "partner found", lambda found: found["all"]["partner_found"]),
-    ("scores", "epipolar error, px", lambda found: found["all"]["epipolar_px"]),
-    ("scores", "pose AUC 10", lambda found: found["all"]["auc_10deg"]),
+    ("papers", "NN precision", lambda scores: scores["families"]["core"]["nn_precision"]),
+    ("papers", "exact partner", lambda scores: scores["families"]["core"]["exact"]),
+    ("papers", "NNT score", lambda scores: scores["families"]["core"]["nnt_score"]),
+    ("hard", "hard: mutual precision", lambda scores: scores["families"]["core"]["raw_precision"]),
+    ("hard", "hard: precision", lambda scores: scores["families"]["core"]["precision"]),
+    ("hard", "hard: right a pair", lambda scores: scores["families"]["core"]["right"]),
+    ("unrelated", "unrelated: matches", lambda scores: f"{scores['unrelated']['matches']:.0f}"),
+    ("scores", "partner found", lambda scores: scores["all"]["partner_found"]),
+    ("scores", "epipolar error, px", lambda scores: scores["all"]["epipolar_px"]),
+    ("scores", "pose AUC 10", lambda scores: scores["all"]["auc_10deg"]),
 )
 """Protocol (a key of a result), title, and reader of a descriptor's figure."""
 

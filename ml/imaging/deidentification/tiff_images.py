@@ -46,7 +46,7 @@ def images_of(path: Path, cleaned: DeidentificationResult) -> TiffImages:
     check_claims(path)
     pages = read_directories(path)
     layout = layout_of(pages)
-    names = {directory.offset: name for directory, name in layout.others if name}
+    names = {directory.offset: name for directory, name in layout.named_images if name}
     if slide_vendor(path) not in (None, *NATIVE_VENDORS):
         names = {at: name for at, name in names.items() if name != "thumbnail"}
         macros = _scn_macro_pages(pages[0].description)
@@ -99,7 +99,7 @@ def _copies(path: Path, layout: TiffLayout) -> list[TiffDirectory]:
             if (directory.width_px, directory.height_px) in sizes
         ] + [
             directory
-            for directory, name in layout.others
+            for directory, name in layout.named_images
             if name in ("", "thumbnail") and _is_reduced_copy(slide, path, directory)
         ]
 

@@ -29,13 +29,13 @@ class TiffLayout:
     Attributes:
         levels: of the image that is shown, the finest first, by their shapes.
         planes: other pages of the size of level 0: a stack of frames, focal planes or channels.
-        others: everything else, each with its name (``label``, ``macro``, ...) or "".
+        named_images: all other images, each with its name (``label``, ``macro``, ...) or "".
         ome: OME-XML of the displayed image, None without it.
     """
 
     levels: tuple[TiffDirectory, ...]
     planes: tuple[TiffDirectory, ...]
-    others: tuple[tuple[TiffDirectory, str], ...]
+    named_images: tuple[tuple[TiffDirectory, str], ...]
     ome: OmeImage | None
 
 

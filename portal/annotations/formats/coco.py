@@ -217,7 +217,7 @@ def _feature(raw: object, tables: _Tables) -> Feature | Problem:
     label = tables.categories[category] if is_known else ""
     shape = feature_description(f"annotation {raw.get('id', '')!s:.20}", label=label)
     if not isinstance(image, int | str) or image not in tables.images.frames:
-        reason = tables.images.others.get(image) if isinstance(image, int | str) else None
+        reason = tables.images.unread.get(image) if isinstance(image, int | str) else None
         return Problem(reason or "its image_id names no image of the document", shape)
     if category is not None and not is_known:
         return Problem("its category_id names no category of the document", shape)

@@ -180,8 +180,8 @@ def _image(
     for shape in image:
         if shape.tag not in _SHAPES:
             continue
-        if place in images.others:
-            yield Problem(images.others[place], _named(shape))
+        if place in images.unread:
+            yield Problem(images.unread[place], _named(shape))
             continue
         label = _label(shape)
         yield _shape(shape, _Place(images.frames[place], label, colors.get(label)))
@@ -189,8 +189,8 @@ def _image(
 
 def _image_tags(image: Any, place: int, images: ImageChoice, tags: FrameTags) -> Iterator[Problem]:
     for tag in image.iterfind("tag"):
-        if place in images.others:
-            yield Problem(images.others[place], _named(tag))
+        if place in images.unread:
+            yield Problem(images.unread[place], _named(tag))
         else:
             tags.add(tag, images.frames[place])
 

@@ -38,12 +38,12 @@ class ImageChoice:
 
     Attributes:
         frames: by key, the frame of a video; 0 on a still.
-        others: by key, why an image is not this canvas.
+        unread: reason why an image is not of this canvas, by key.
         decided: by what, in a sentence for the result of the import.
     """
 
     frames: dict[Any, int] = field(default_factory=dict)
-    others: dict[Any, str] = field(default_factory=dict)
+    unread: dict[Any, str] = field(default_factory=dict)
     decided: str = ""
 
 
@@ -57,7 +57,7 @@ def image_choose(images: Sequence[DocumentImage], plane: Plane) -> ImageChoice:
     numbered = images
     if plane.is_video:
         numbered = [image for image in images if _number(image) is not None]
-        choice.others.update(
+        choice.unread.update(
             (image.key, f"the name of its image, {_shown(image)}, contains no frame number")
             for image in images
             if _number(image) is None
@@ -68,7 +68,7 @@ def image_choose(images: Sequence[DocumentImage], plane: Plane) -> ImageChoice:
         if image.key in keys:
             choice.frames[image.key] = (_number(image) or 0) if plane.is_video else 0
         else:
-            choice.others[image.key] = f"it belongs to another image: {_described(image)}"
+            choice.unread[image.key] = f"it belongs to another image: {_described(image)}"
     return replace(choice, decided=decided)
 
 

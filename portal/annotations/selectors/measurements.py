@@ -83,7 +83,10 @@ class Measurements:
     @property
     def cells(self) -> list[tuple[Measured, list[str]]]:
         """Rows with the texts of their values; each column has one number of decimals."""
-        formats = [self.area_format, *(_FORMATS.get(one.key, "1g") for one in self.columns[1:])]
+        formats = [
+            self.area_format,
+            *(_FORMATS.get(measure.key, "1g") for measure in self.columns[1:]),
+        ]
         return [
             (row, [floatformat(*cell) for cell in zip(row.values, formats, strict=True)])
             for row in self.rows

@@ -60,13 +60,13 @@ class DeletedKind:
     @property
     def urls(self) -> list[URLPattern]:
         """Addresses of the page and of its buttons."""
-        one = f"trash/{self.slug}/<uuid:{self.parameter}>"
+        item_path = f"trash/{self.slug}/<uuid:{self.parameter}>"
         restore = _change(self, "saved", self.restore, result="is back.")
         purge = _change(self, "purged", self.purge, result="is gone.")
         return [
             path(f"trash/{self.slug}/", _page(self), name=self.page),
-            path(f"{one}/restore/", restore, name=f"{self.name}_restore"),
-            path(f"{one}/purge/", purge, name=f"{self.name}_purge"),
+            path(f"{item_path}/restore/", restore, name=f"{self.name}_restore"),
+            path(f"{item_path}/purge/", purge, name=f"{self.name}_purge"),
         ]
 
 

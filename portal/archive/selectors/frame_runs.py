@@ -40,7 +40,7 @@ class _Run:
     folder: Path
     wanted: int
     ready: threading.Event = field(default_factory=threading.Event)
-    found: bytes | None = None
+    data: bytes | None = None
     error: BaseException | None = None
 
     @property
@@ -78,9 +78,9 @@ def frame_by_run(source: Path, table: FrameTable, index: int, folder: Path) -> b
     run.ready.wait()
     if run.error is not None:
         raise run.error
-    if run.found is None:
+    if run.data is None:
         raise MlError(f"frame {index} was not found while decoding")
-    return run.found
+    return run.data
 
 
 class _Lock:
@@ -124,14 +124,14 @@ def _decode(run: _Run, *, only_wanted: bool = False) -> None:
             data = _publish(run.folder, pts, rgb)
             if index != run.wanted:
                 continue
-            run.found = data
+            run.data = data
             run.ready.set()
             if only_wanted:
                 return
             while before:
                 _publish(run.folder, *before.pop())
     except (OSError, MlError) as error:
-        run.error = run.error if run.found else error
+        run.error = run.error if run.data else error
     finally:
         run.ready.set()
 

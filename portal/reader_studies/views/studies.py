@@ -156,8 +156,8 @@ def findings(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     at = next((k for k, finding in enumerate(finding_rows) if str(finding.id) == wanted), None)
     if at is None:
         at = next((k for k, finding in enumerate(finding_rows) if finding.is_open), 0)
-    own = Roi.objects.owned_by(user).live().filter(canvas=canvas, created_by=user)
-    drawn = list(own.select_related("label").order_by("-created_at")[:OWN_SHOWN])
+    own_rois = Roi.objects.owned_by(user).live().filter(canvas=canvas, created_by=user)
+    drawn = list(own_rois.select_related("label").order_by("-created_at")[:OWN_SHOWN])
     areas = area_texts([roi.area_px for roi in drawn], mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y)
     context = {
         "study": row,

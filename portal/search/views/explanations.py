@@ -51,12 +51,12 @@ def roi_explanation(request: HttpRequest, roi_id: uuid.UUID, other_id: uuid.UUID
     other = require_live(roi_get(user, other_id, with_shared=False))
     require_live(roi)
 
-    def found() -> MatchExplanation | Job:
+    def explain() -> MatchExplanation | Job:
         is_retry = request.method == "POST"
         return roi_match_explain(roi=roi, other=other, lab_id=lab_id, user=user, is_retry=is_retry)
 
     context = {
-        **_outcome(found),
+        **_outcome(explain),
         "roi": roi,
         "canvas": roi.canvas,
         "other": other,
@@ -85,12 +85,12 @@ def query_explanation(
     query = query_get(user, query_id)
     other = require_live(roi_get(user, other_id, with_shared=False))
 
-    def found() -> MatchExplanation | Job:
+    def explain() -> MatchExplanation | Job:
         is_retry = request.method == "POST"
         return query_match_explain(query=query, other=other, user=user, is_retry=is_retry)
 
     context = {
-        **_outcome(found),
+        **_outcome(explain),
         "query": query,
         "canvas": query.canvas,
         "other": other,

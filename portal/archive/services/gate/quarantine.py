@@ -48,9 +48,9 @@ MAX_BOXES = 100
 _ANY_SIDE_PX = 1_000_000  # of a picture whose size is not known yet
 _AT_THE_GATE = frozenset(
     {
-        one.code
-        for one in vars(ml.errors).values()
-        if isinstance(one, type) and issubclass(one, ml.errors.BadInputError)
+        error_class.code
+        for error_class in vars(ml.errors).values()
+        if isinstance(error_class, type) and issubclass(error_class, ml.errors.BadInputError)
     }
     | set(RELEASABLE)
 )

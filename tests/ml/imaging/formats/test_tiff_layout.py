@@ -146,4 +146,4 @@ def test_planes_and_other_images_are_distinguished(tmp_path: Path) -> None:
     layout = read_layout(path)
     assert [item.page for item in layout.levels] == [0, 2]
     assert [item.page for item in layout.planes] == [1]
-    assert [(item.page, name) for item, name in layout.others] == [(3, "")]
+    assert [(item.page, name) for item, name in layout.named_images] == [(3, "")]
