@@ -282,8 +282,9 @@ def test_a_new_shared_encoder_deactivates_maps_of_the_old_one(world, manager, en
     world.run_jobs()
     assert encoder_default() == new
     assert learning_get(manager, learning.pk).use == "no"
-    with pytest.raises(ConflictError, match="makes"):
+    with pytest.raises(ConflictError) as error:
         learning_promote(learning=learning, user=manager)
+    assert error.value.code == "encoder-changing"
 
 
 def test_another_lab_neither_sees_nor_uses_it(world, manager, stranger, other_lab):
