@@ -76,7 +76,7 @@ interface SyncEvents<F extends object, S extends SavedObject & F, T extends Save
   confirmed: T;
   /** Unsaved; to be stored locally in its current form. */
   waiting: T;
-  /** It has no pending change any more. */
+  /** The object has no pending change any more. */
   settled: T;
   conflict: Conflict<F, S, T>;
   status: SaveReport;
