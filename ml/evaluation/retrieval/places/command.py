@@ -1,8 +1,8 @@
 """``python -m ml evaluate places``: retrieval of the same place, near and far in time.
 
-There are two truths: simulated sweeps over stills of operations that no shipped weights saw, and a
-sequence with structure from motion. Each region of a place is searched among the regions of other
-frames of its recording.
+There are three truths: simulated sweeps over stills of operations that no shipped weights saw, the
+same places in still, frames and mosaic together, and a sequence with structure from motion. Each
+region of a place is searched among the regions of other frames of its recording.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ml.evaluation.retrieval.places.scores import (
     summed,
 )
 from ml.evaluation.retrieval.places.sequences import SequenceConfig, sequence_scene
-from ml.evaluation.retrieval.places.sweeps import StillSweepConfig, sweep_scene
+from ml.evaluation.retrieval.places.sweeps import StillSweepConfig, kinds_scene, sweep_scene
 from ml.imaging.slides.slide import open_slide
 from ml.index.ranking.calibration import calibration_of
 from ml.reports.cards import update_card
@@ -140,7 +140,8 @@ def read_scenes(data: Path, config: PlacesConfig, progress: Progress) -> list[Sc
     for number, index in enumerate(chosen):
         still = _read(files[index])
         seed = config.seed + int(index)
-        scenes.append(sweep_scene(still, files[index].stem, StillSweepConfig(), seed=seed))
+        for scene_of in (sweep_scene, kinds_scene):
+            scenes.append(scene_of(still, files[index].stem, StillSweepConfig(), seed=seed))
         progress(number + 1, len(chosen) + 1, "filming")
     scenes.append(sequence_scene(read_sequence(data / SEQUENCE), SequenceConfig()))
     progress(len(chosen) + 1, len(chosen) + 1, "filming")

@@ -35,7 +35,8 @@ class Scene:
     """One recording.
 
     Attributes:
-        name: of the recording. truth: "sweep" (simulated) or "sfm" (structure from motion).
+        name: of the recording. truth: "sweep" or "kinds" (simulated), or "sfm" (structure from
+            motion).
         frames: (H, W, 3) uint8 RGB each. mask: (H, W) bool field of view.
         regions: of all places.
         visits: (N,) visit of each frame. Frames are far from each other if they are of two

@@ -21,7 +21,7 @@ DISTANCES = ("near", "far")
 
 @dataclass(frozen=True, slots=True)
 class PlaceScore:
-    """Scores of one truth ("sweep" or "sfm") at one distance.
+    """Scores of one truth ("sweep", "kinds" or "sfm") at one distance.
 
     Attributes:
         score: mean average precision of the first ten.

@@ -1,6 +1,7 @@
 """Simulated sweeps of a scope over real stills, of two visits with exact outlines.
 
-The second visit has another rotation, distance, tilt and light, and slightly moved tissue.
+``sweep_scene`` compares frames with frames, ``kinds_scene`` stills, frames and mosaics. The second
+visit has another rotation, distance, tilt and light, and slightly moved tissue.
 """
 
 from __future__ import annotations
@@ -49,6 +50,48 @@ class StillSweepConfig:
 
 def sweep_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: int) -> Scene:
     """Scene of two visits over a still (H, W, 3) uint8 RGB, with the places seen at least twice."""
+    frames, _, mask, regions = _swept(still, config, seed)
+    return Scene(
+        name=name,
+        truth="sweep",
+        frames=frames,
+        mask=mask,
+        regions=regions,
+        visits=(0,) * config.frames + (1,) * config.frames,
+        near_gap=config.near_gap,
+        far_gap=2 * config.frames,
+    )
+
+
+def kinds_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: int) -> Scene:
+    """Scene of places in a still, in frames of the second visit, and in a mosaic of the first.
+
+    Each kind is a visit, so that a region is searched among those of the other two kinds. The
+    mosaic averages the frames of the first visit at their true poses.
+    """
+    frames, maps, mask, regions = _swept(still, config, seed)
+    mosaic, is_seen = _mosaic(still.shape, frames[: config.frames], maps, mask)
+    kept = [region for region in regions if region.frame >= config.frames]
+    visits = [0] * len(frames)
+    for region in {region.place: region for region in kept}.values():
+        corners = transform_points(maps[region.frame], region.outline)
+        origin = np.round(corners.mean(axis=0) - config.size_px / 2).astype(int)
+        origin = np.clip(origin, 0, np.array(still.shape[1::-1]) - config.size_px)
+        if not sees(corners, is_seen):
+            continue
+        crop = tuple(slice(start, start + config.size_px) for start in origin[::-1])
+        for visit, picture in enumerate((still, mosaic), start=1):
+            kept.append(PlaceRegion(len(frames), region.place, corners - origin))
+            frames.append(np.ascontiguousarray(picture[crop]))
+            visits.append(visit)
+    gap = len(frames) + 1  # no frame is near another
+    return Scene(name, "kinds", frames, mask, tuple(kept), tuple(visits), gap, gap)
+
+
+def _swept(
+    still: ImageU8, config: StillSweepConfig, seed: int
+) -> tuple[list[ImageU8], list[ArrayF64], ArrayBool, tuple[PlaceRegion, ...]]:
+    """Frames of both visits, their H_still_from_frame, the field of view, and the regions."""
     rng = np.random.default_rng(seed)
     side = config.size_px
     y, x = np.mgrid[:side, :side].astype(np.float32)
@@ -61,17 +104,22 @@ def sweep_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: in
         pose = _pose(number, still.shape, visit, config, rng)
         frames.append(_filmed(still, pose, visit, radius, rng))
         maps.append(pose)
-    regions = _regions(still.shape, maps, mask, config, rng)
-    return Scene(
-        name=name,
-        truth="sweep",
-        frames=frames,
-        mask=mask,
-        regions=regions,
-        visits=(0,) * config.frames + (1,) * config.frames,
-        near_gap=config.near_gap,
-        far_gap=2 * config.frames,
-    )
+    return frames, maps, mask, _regions(still.shape, maps, mask, config, rng)
+
+
+def _mosaic(
+    shape: tuple[int, ...], frames: list[ImageU8], maps: list[ArrayF64], mask: ArrayBool
+) -> tuple[ImageU8, ArrayBool]:
+    """Mean of frames on the plane of the still (H, W, 3), and where any frame is (H, W)."""
+    size = (shape[1], shape[0])
+    total = np.zeros(shape, np.float32)
+    weight = np.zeros(shape[:2], np.float32)
+    for frame, pose in zip(frames, maps, strict=False):
+        inside = cv2.warpPerspective(mask.astype(np.float32), pose, size)
+        total += cv2.warpPerspective(frame.astype(np.float32), pose, size) * inside[..., None]
+        weight += inside
+    is_seen = weight > 0.5
+    return (total / np.maximum(weight, 0.5)[..., None]).astype(np.uint8), is_seen
 
 
 def _pose(

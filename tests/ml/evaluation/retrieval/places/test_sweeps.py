@@ -6,16 +6,21 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.evaluation.retrieval.places.sweeps import StillSweepConfig, sweep_scene
+from ml.evaluation.retrieval.places.sweeps import StillSweepConfig, kinds_scene, sweep_scene
 
 SMALL = StillSweepConfig(size_px=200, frames=6, step=1, side_px=60.0, spacing_px=40.0)
 MARK = (245, 190)
 
 
 @pytest.fixture(scope="module")
-def scene(still):
+def marked(still):
     marked = still.copy()
     cv2.circle(marked, MARK, 9, (0, 20, 255), -1)
+    return marked
+
+
+@pytest.fixture(scope="module")
+def scene(marked):
     return sweep_scene(marked, "op", SMALL, seed=3)
 
 
@@ -51,6 +56,30 @@ def test_a_marker_has_the_same_relative_position_in_both_visits(scene):
             assert ((at > 0) & (at < 1)).all()
             held += {visit for visit, _ in place} == {0, 1}
     assert held >= 1
+
+
+def test_a_marker_has_the_same_relative_position_in_still_frames_and_mosaic(marked):
+    scene = kinds_scene(marked, "op", SMALL, seed=3)
+    assert set(scene.visits) == {0, 1, 2} and scene.truth == "kinds"
+    assert all(frame.shape == (200, 200, 3) for frame in scene.frames)
+    places = {}
+    for region in scene.regions:
+        at = marker(scene.frames[region.frame])
+        if at is not None:
+            kinds = places.setdefault(region.place, {})
+            kinds[scene.visits[region.frame]] = share_of(region.outline, at)
+    complete = [np.array(list(kinds.values())) for kinds in places.values() if len(kinds) == 3]
+    assert complete
+    for at in complete:
+        assert np.abs(at - np.median(at, axis=0)).max() < 0.3
+
+
+def test_kinds_are_searched_only_among_each_other(marked):
+    scene = kinds_scene(marked, "op", SMALL, seed=3)
+    for index, region in enumerate(scene.regions):
+        assert not scene.gallery(index, "near").size
+        visits = {scene.visits[scene.regions[i].frame] for i in scene.gallery(index, "far")}
+        assert visits == {0, 1, 2} - {scene.visits[region.frame]}
 
 
 def test_every_place_is_visible_in_both_visits(scene):
