@@ -66,7 +66,7 @@ class Seen:
     def go(self, path: str, ready: str = "main", *, status: int = 200) -> None:
         """Open a page, and check it once it shows ``ready``."""
         assert self.page.goto(self.base + path).status == status, path
-        self.page.wait_for_selector(ready, timeout=30_000, state="attached")
+        self.page.wait_for_selector(ready, timeout=120_000, state="attached")
         self.look(path)
 
     def proves_that_it_sees(self) -> None:

@@ -28,7 +28,7 @@ def test_a_polygon_is_saved_as_soon_as_it_is_drawn_and_is_there_after_a_reload(v
     viewer.centred()
     assert viewer.count() == 1
     # 400 x 400 px at 0.5 um/px
-    assert viewer.text(f"[data-roi='{roi.pk}'] .roi-row-facts").startswith("40,")
+    assert viewer.text(f"[data-roi='{roi.pk}'] .roi-row-facts").startswith("0.04 mm²")
 
 
 def test_undo_removes_a_drawn_roi_and_redo_restores_it(viewer: Any) -> None:
