@@ -53,7 +53,9 @@ def canvas_is_unchanged(canvas: Canvas, *, lock: bool) -> bool:
         lock: Lock the row until the transaction ends. Not needed in a part of the canvas' bulk job,
             whose row ``canvas_changed`` locks too, after the canvas.
     """
-    rows = Canvas.all_objects.select_for_update() if lock else Canvas.all_objects.all()
+    # Not FOR UPDATE: each new region of the canvas would wait for this transaction (foreign keys).
+    rows = Canvas.all_objects.all()
+    rows = rows.select_for_update(no_key=True) if lock else rows
     row = rows.filter(pk=canvas.pk, mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y).first()
     return row is not None and (row.shown_range, row.modality) == (
         canvas.shown_range,
@@ -140,7 +142,7 @@ def _write_embedding(
     roi: Roi, encoder: Encoder, lab_vectors: LabVectors, **fields: Any
 ) -> Embedding:
     """Insert under the encoder's lock, so that ids become visible in ascending order."""
-    Encoder.objects.select_for_update().get(pk=encoder.pk)
+    Encoder.objects.select_for_update(no_key=True).get(pk=encoder.pk)
     current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
     outdated = Q(encoder=encoder) & ~Q(roi_version=roi.version) | ~Q(encoder__kind=encoder.kind)
     current.filter(outdated).update(superseded_at=Now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from django.db import connection, transaction
 
 from ml.errors import EmptyRegionError, InvalidGeometryError
 from ml.roi.stain.deconvolution import published_stains
@@ -19,7 +20,7 @@ from portal.embeddings.selectors.embeddings import (
     vector_of,
 )
 from portal.embeddings.selectors.encoders import encoder_default
-from portal.embeddings.services.embeddings import embedding_save
+from portal.embeddings.services.embeddings import canvas_is_unchanged, embedding_save
 from portal.embeddings.services.encoders import EncoderIdentity, encoder_register
 from portal.embeddings.services.submissions import embed_request
 from portal.jobs.models import Job, JobState
@@ -167,3 +168,17 @@ def test_the_stains_of_a_slide_are_estimated_once_and_given_to_every_roi(
     assert (requested, len(given)) == (["nuclei"], 2)
     assert [stain_to_dict(value) for value in given] == [stain_to_dict(stains)] * 2
     assert CanvasStain.objects.get().method == "nuclei"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="asks PostgreSQL for its locks")
+def test_regions_of_an_image_are_saved_while_a_vector_of_it_is_written(canvas):
+    other = connection.copy()
+    foreign_key_check = "SELECT 1 FROM archive_canvas WHERE id = %s FOR KEY SHARE NOWAIT"
+    with transaction.atomic():
+        assert canvas_is_unchanged(canvas, lock=True)
+        try:
+            with other.cursor() as cursor:
+                cursor.execute(foreign_key_check, [canvas.pk])
+        finally:
+            other.close()
