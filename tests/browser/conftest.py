@@ -48,12 +48,12 @@ class OneAtATime:
 
 
 EXPECTED_MS = 30_000
-"""Time in which what a page should show must appear; Playwright's 5 s fail on a busy machine."""
+"""Timeout of each ``expect``, equal to that of Playwright's other calls."""
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _patient_expectations() -> None:
-    """Let every ``expect`` wait as long as other calls of Playwright do."""
+def _expect_timeout() -> None:
+    """Set the timeout of each ``expect``."""
     from playwright.sync_api import expect
 
     expect.set_options(timeout=EXPECTED_MS)

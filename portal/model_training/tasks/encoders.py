@@ -93,7 +93,7 @@ def _train_and_compare(context: JobContext, learning: Learning, claim: TrainingF
     base, row = encoder_ready(learning.kind)
     if row.pk != learning.base_id:
         raise UserError(
-            "The portal has changed its search model meanwhile. Learn from the archive again.",
+            "The portal's search model has changed. Learn from the archive again.",
             code="encoder-changing",
         )
     require_trainable(base)
