@@ -69,9 +69,9 @@ def storage_sweep(
         older_than: Minimum age of the uploads, scratch folders and assets without a row to remove.
         cache_bytes: Size that the cache of tiles and frames is reduced to, least recently used
             first.
-        many_orphans: Move any number of originals without a row to the orphan folder. By default
-            at most 1 % of all, and 20, are moved at a time. For an administrator who has checked
-            them.
+        many_orphans: Move originals without a row to the orphan folder however many there are. By
+            default none is moved if they are more than 1 % of all or more than 20. For an
+            administrator who has checked them.
         dry_run: Count only; nothing is changed.
     """
     before_s = time.time() - older_than.total_seconds()
@@ -139,25 +139,24 @@ def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, s
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
     }
     unknown = [file.name for file in files if file.name not in names and file.changed_s < before_s]
-    max_orphans = orphans_at_once(len(files))
+    max_count = max_orphans(len(files))
     if unknown and not names and not many_orphans:
         return 0, (
             f"The database has no files at all, but the storage holds {len(files)}. Was the "
             "database emptied, or is it another one? Nothing was moved; --many-orphans moves them."
         )
-    if len(unknown) > max_orphans and not many_orphans:
+    if len(unknown) > max_count and not many_orphans:
         return 0, (
             f"{len(unknown)} of {len(files)} originals have no row in the database; at most "
-            f"{max_orphans} are moved at a time. Was an older database restored? Nothing was "
+            f"{max_count} are moved at a time. Was an older database restored? Nothing was "
             "moved. Check first; --many-orphans then moves them to the orphan folder."
         )
     return sum(dry_run or _orphan(name) for name in unknown), ""
 
 
-def orphans_at_once(files: int) -> int:
-    """Largest number of originals without a row removed at a time: 1 % of all, at most 20, at
-    least one."""
-    return min(MAX_ORPHAN_FILES, max(1, int(files * MAX_ORPHAN_SHARE)))
+def max_orphans(file_count: int) -> int:
+    """Largest number of originals without a row that a sweep moves: 1 % of all, from 1 to 20."""
+    return min(MAX_ORPHAN_FILES, max(1, int(file_count * MAX_ORPHAN_SHARE)))
 
 
 def _orphan(name: str) -> bool:

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 
 from portal.archive.models import Asset, Case, Slide, StorageIdentity, Upload
 from portal.archive.services.identity import identity_adopt, identity_problem
-from portal.archive.services.sweep import orphans_at_once, storage_sweep
+from portal.archive.services.sweep import max_orphans, storage_sweep
 from portal.archive.services.transfers.arriving import upload_begin
 from portal.labs.models import Lab, User
 
@@ -101,8 +101,8 @@ def test_too_many_originals_without_a_row_are_not_removed(storage: Path, lab: La
 @pytest.mark.parametrize(
     ("files", "at_once"), [(1, 1), (99, 1), (300, 3), (2_000, 20), (50_000, 20)]
 )
-def test_one_percent_and_never_above_twenty_go_at_a_time(files: int, at_once: int) -> None:
-    assert orphans_at_once(files) == at_once
+def test_one_percent_and_at_most_twenty_orphans_are_moved(files: int, at_once: int) -> None:
+    assert max_orphans(files) == at_once
 
 
 def test_files_of_another_database_are_not_removed(
