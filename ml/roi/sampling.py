@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import shapely
-from scipy.stats import qmc
 from shapely import affinity
 from shapely.geometry.base import BaseGeometry
 
@@ -117,6 +116,8 @@ def implied_density(area_px: float, config: SamplingConfig) -> float:
 
 
 def _sobol_points(region: BaseGeometry, density: float, config: SamplingConfig) -> ArrayF64:
+    from scipy.stats import qmc  # importing it takes longer than all the rest of this package
+
     left, top, right, bottom = region.bounds
     box_area = max((right - left) * (bottom - top), 1e-9)
     target = math.ceil(density * box_area / config.patch_px**2)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import stats
 
 from ml.errors import BadInputError, NotEnoughMatchesError
 from ml.evaluation.common.features import FeatureCache, MaskedImage
@@ -239,6 +238,8 @@ def t_test(ours: Sequence[EpipolarScore], other: Sequence[EpipolarScore]) -> flo
 
     Source: dinov2-adaptation-endoscopic-matching, table I; it does not say whether paired.
     """
+    from scipy import stats
+
     both = [
         (a.epipolar_px, b.epipolar_px)
         for a, b in zip(ours, other, strict=True)
