@@ -19,6 +19,6 @@ from portal.operations.web.application import WebApplication  # noqa: E402
 
 traces_start("tessera-web")
 application = WebApplication(
-    threads=int(environment.number("TESSERA_WEB_THREADS", default=2, minimum=1)),
+    threads=int(environment.number("TESSERA_WEB_THREADS", default=4, minimum=1)),
     access_log=environment.flag("TESSERA_ACCESS_LOG", default=False),
 )

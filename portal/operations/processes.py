@@ -31,7 +31,7 @@ def web(host: str, port: int, *, reload: bool) -> list[ChildProcess]:
     command = [sys.executable, "manage.py", "web", "--host", host, "--port", str(port)]
     if reload:
         return [ChildProcess("web", _reloading(command))]
-    workers = int(environment.number("TESSERA_WEB_WORKERS", default=4, minimum=1))
+    workers = int(environment.number("TESSERA_WEB_WORKERS", default=2, minimum=1))
     return [ChildProcess(f"web-{number}", command) for number in range(1, workers + 1)]
 
 
