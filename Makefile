@@ -104,8 +104,9 @@ test endurance: export PYTHONDONTWRITEBYTECODE :=
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 { print "/dev/shm" }')
 test endurance: export TMPDIR := $(or $(IN_MEMORY),$(TMPDIR))
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
-CHOSEN := not endurance
-test: setup ## every check and every test but those of `make endurance`
+# CHOSEN="not endurance" adds the slow tests, of the browser and of killed processes among them: 20 minutes.
+CHOSEN := not endurance and not slow
+test: setup ## every check and every quick test, in minutes (CHOSEN="not endurance": as CI)
 	@$(MAKE) --no-print-directory -j2 $(CHECKS) check-page-logic tests-compiled
 	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m "$(CHOSEN)")
 

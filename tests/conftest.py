@@ -35,6 +35,10 @@ Each worker gets two at once: the order pairs one that computes with one that wa
 """
 
 
+SLOW = ("tests/browser/", "tests/chaos/", "tests/client/", "tests/killing/")
+"""Folders whose tests start a portal, and a browser or workers: all are marked ``slow``."""
+
+
 ONE_PORTAL = "tests/client/"
 """Folder whose session fixture ``seat`` starts a portal with its worker."""
 
@@ -93,8 +97,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run long files first."""
+    """Mark the tests of ``SLOW``, and run long files first."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
     items.sort(key=_priority)
 
 

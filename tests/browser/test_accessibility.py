@@ -33,7 +33,7 @@ from portal.review.services.verdicts import rois_review
 from tests import world
 from tests.browser.conftest import DATABASE, run_job
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 AXE = Path(django_settings.ROOT) / "node_modules" / "axe-core" / "axe.min.js"
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.viewer_page import query_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 STILL = "() => new Promise((done) => setTimeout(done, 150))"
 """OpenLayers gives a drag no momentum that rested for 100 ms of the page's own clock."""

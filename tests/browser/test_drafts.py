@@ -9,7 +9,7 @@ import pytest
 from tests.browser.viewer_page import settle
 from tests.clients import client_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 SQUARE = [(700, 500), (1100, 500), (1100, 900), (700, 900)]
 

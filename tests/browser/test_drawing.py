@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 SQUARE = [(700, 500), (1100, 500), (1100, 900), (700, 900)]
 

@@ -15,7 +15,7 @@ from portal.core.http.guide import guide_headers
 from tests.browser.test_accessibility import Seen
 from tests.guide_site import guide_site
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 
 class Quiet(WSGIRequestHandler):

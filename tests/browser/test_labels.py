@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.viewer_page import settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 PURE_GREEN = (0, 255, 0)
 LEFT, RIGHT = 400, 800

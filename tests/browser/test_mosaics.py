@@ -19,7 +19,7 @@ from portal.mosaics.models import MosaicComponent, MosaicFrame
 from portal.mosaics.services.mosaics import mosaic_create
 from tests.browser.conftest import run_job
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

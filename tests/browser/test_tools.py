@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.browser.viewer_page import settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 LEFT, RIGHT = (600.0, 400.0, 900.0, 700.0), (800.0, 500.0, 1200.0, 900.0)
 BLOT = (707.0, 550.0)

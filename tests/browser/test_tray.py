@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import DATABASE, run_job
 from tests.browser.viewer_page import settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 SQUARE = [(60, 50), (150, 50), (150, 140), (60, 140)]
 MARK = "window.sameDocument = true"

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import FRAME_BITS, FRAME_SIZE
 from tests.browser.viewer_page import settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 FRAMES_OF_TWO_LOOPS = """() => new Promise((done) => {
   const counter = document.querySelector("[data-frame-index]");

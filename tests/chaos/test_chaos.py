@@ -34,7 +34,6 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.slow
 @pytest.mark.endurance
 @pytest.mark.services
 @pytest.mark.timeout(1200)

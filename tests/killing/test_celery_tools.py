@@ -16,7 +16,6 @@ from portal.core.tasks import REGISTRY
 from tests.killing.harness import Portal
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 

@@ -17,7 +17,6 @@ from tests.killing.harness import Portal, children_of
 CONTROL = "tests.killing.import_control"
 COUNT = 9_600  # some seconds of work: both kills have to come before its end
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.endurance,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]

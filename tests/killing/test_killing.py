@@ -20,7 +20,6 @@ from tests.processes import has_exited
 
 CONTROL = "tests.killing.embedding_control"
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.endurance,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]

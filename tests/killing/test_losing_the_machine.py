@@ -17,7 +17,7 @@ from portal.operations.processes import worker
 from tests import services
 from tests.killing.harness import ROOT, Portal
 
-pytestmark = [pytest.mark.slow, pytest.mark.endurance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.endurance, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.services)])

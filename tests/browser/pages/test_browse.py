@@ -21,7 +21,7 @@ from portal.jobs.models import Job
 from tests.browser.conftest import DATABASE, run_job
 from tests.browser.test_accessibility import Seen
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 NAMES = ("Tumour", "Stroma", "Gland")
 COLORS = ("#b02f5a", "#2a7fb8", "#3f9e4d")

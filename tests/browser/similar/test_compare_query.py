@@ -15,7 +15,7 @@ from tests.browser.similar.test_explanation import BOXES, SIDE, box, slides
 from tests.browser.viewer_page import query_of, settle
 
 __all__ = ["slides"]
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 DRAWN = """(canvases) => canvases.map((one) => {
   const { data } = one.getContext("2d").getImageData(0, 0, one.width, one.height);

@@ -17,7 +17,7 @@ from portal.archive.selectors.frames import frame_table
 from tests.browser.conftest import run_queued
 from tests.browser.viewer_page import settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 BOXES = ((100, 100), (700, 300), (1300, 800))
 """Left and top of squares with blots in them."""

@@ -14,7 +14,7 @@ from portal.embeddings.services.embeddings import embedding_save
 from portal.explore.selectors.similar_regions import SampleKey
 from portal.explore.services.similar_regions import SamplePart, sample_add, side_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 PLACES = [(1500, 300), (300, 1100), (1600, 1200)]
 """Left and top of squares, the most similar first."""

@@ -16,7 +16,7 @@ from portal.archive.models import Case, Slide
 from tests.browser.conftest import DATABASE, run_queued
 from tests.browser.similar.test_explanation import BOXES, SIDE, box, copy_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 SAID = (("Breast", "Carcinoma"), ("Colon", "Adenoma"), ("Colon", "Tubular adenoma, low grade"))
 

@@ -26,7 +26,7 @@ from tests.browser.similar.test_explanation import painted
 from tests.browser.viewer_page import query_of
 from tests.sections import laid_onto
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.endurance]
+pytestmark = [pytest.mark.browser, pytest.mark.endurance]
 
 SIDE, COUNT = 1024, 8
 NAMES = {name: f"5714_HE_BT_{name}" for name in ("D1", "D2", "E1")}

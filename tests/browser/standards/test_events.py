@@ -11,7 +11,7 @@ import pytest
 from portal.annotations.services.rois import roi_create
 from tests.browser.conftest import DATABASE
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 LISTEN = """() => {
   window.heard = [];
   const source = window.source = new EventSource('/api/v1/events/?types=roi.saved');

@@ -18,7 +18,7 @@ from portal.labs.models import TokenScope
 from portal.labs.services.tokens import token_create
 from tests.browser.conftest import DATABASE, SLIDE_SIZE
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ROOT / "node_modules" / "openseadragon" / "build" / "openseadragon" / "openseadragon.js"
 PAGE = b"""<!doctype html><body style="margin:0">

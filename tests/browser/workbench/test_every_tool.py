@@ -25,7 +25,7 @@ from tests.browser.conftest import run_job
 from tests.browser.viewer_page import DOUBLE_CLICK_OVER, settle
 from tests.browser.workbench.board import CELL, COLUMNS, ROWS, Board
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.endurance]
+pytestmark = [pytest.mark.browser, pytest.mark.endurance]
 
 SCREEN = {"width": 1600, "height": 1000}
 SCALES = {"slide": 1.0, "frame": 0.25, "mosaic": 0.25}

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from portal.archive.models import Canvas
 from tests.browser.test_touch import fingers
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 MPP = 2.0
 """The image of 2000 x 1500 px then has 4 x 3 mm."""

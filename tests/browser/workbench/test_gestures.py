@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.viewer_page import Point
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 START, END = (600.0, 500.0), (1000.0, 800.0)
 CORNER, SIDE = (1000.0, 1000.0), (1400.0, 1000.0)

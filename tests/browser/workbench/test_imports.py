@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from portal.annotations.models import VideoEvent
 from tests.browser.conftest import DATABASE, run_job, wait_for_jobs
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 DIALOG = "[data-dialog=import]"
 
 

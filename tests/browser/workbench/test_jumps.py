@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from portal.annotations.services.rois import roi_create
 from tests.browser.viewer_page import settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 NOTICE = "[data-stage-notice]"
 EIGHT = [(600.0, 500.0), (1000.0, 900.0), (1000.0, 500.0), (600.0, 900.0)]

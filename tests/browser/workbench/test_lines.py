@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 LINE = [(600.0, 500.0), (900.0, 900.0)]
 BETWEEN = (690.0, 620.0)

@@ -17,7 +17,7 @@ from portal.mosaics.models import MosaicFrame
 from portal.mosaics.services.mosaics import mosaic_create
 from tests.browser.conftest import run_job
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 FRAME, COUNT, STEP_PX = (256, 192), 12, 12
 LESION = (190.0, 96.0, 42.0, 30.0)

@@ -14,7 +14,7 @@ from portal.annotations.services.rois import roi_create
 from portal.mosaics.services.mosaics import mosaic_create
 from tests.browser.conftest import run_job
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 SIZES = [(1280, 720), (1366, 768), (1024, 768), (820, 1180), (768, 1024)]
 ACTIONS = ["Submit for review", "Comments", "History", "Delete"]

@@ -13,7 +13,7 @@ from ml.imaging.videos.video import iter_frames
 from tests.browser.conftest import FRAME_BITS, run_job, wait_for_jobs
 from tests.browser.viewer_page import ViewerPage
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

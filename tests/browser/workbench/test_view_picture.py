@@ -13,7 +13,7 @@ from PIL import Image
 from portal.annotations.services.rois import roi_create
 from tests.browser.viewer_page import settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 HIDE = """() => {
   const sheet = new CSSStyleSheet();

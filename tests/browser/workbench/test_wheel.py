@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.viewer_page import settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 CLICK = 120  # of most wheels
 STEP = 2 ** (CLICK / 300)  # see wheel_zoom.ts

@@ -16,7 +16,6 @@ from tests.killing.harness import Portal, children_of
 CONTROL, COUNT = "tests.killing.crates.control", 24
 IMPORT = ["manage.py", "case_import", "--lab", "crates", "--user", "crates@kill.example"]
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.endurance,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]

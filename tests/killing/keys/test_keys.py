@@ -15,7 +15,7 @@ from tests.killing.harness import Portal
 CONTROL = "tests.killing.keys.control"
 WAITS_S = 5
 """For a write beside a request that hangs: less than SQLite would wait for its transaction."""
-pytestmark = [pytest.mark.slow, pytest.mark.endurance]
+pytestmark = pytest.mark.endurance
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.services)])

@@ -48,6 +48,7 @@ def filled(opens, n=50):
     return index, {3 * i: v[i] for i in range(n)}
 
 
+@pytest.mark.slow
 def test_the_engine_implements_the_protocol(opens):
     index = opens()
     assert isinstance(index, VectorIndex)
@@ -70,6 +71,7 @@ def test_a_hand_worked_distance(opens):
     assert ids.dtype == np.int64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_results_after_random_edits_equal_a_slow_search(opens, engine, seed):
     if engine == "milvus" and seed:
@@ -112,6 +114,7 @@ def test_results_after_random_edits_equal_a_slow_search(opens, engine, seed):
         assert reader.stats.count == len(entries)
 
 
+@pytest.mark.slow
 def test_many_ties_are_ordered_by_id(opens):
     index = opens(dim=DIM)
     ids = np.random.default_rng(1).permutation(500)
@@ -139,6 +142,7 @@ def test_a_removed_id_can_be_added_with_another_vector(opens):
     assert index.stats.count == 5
 
 
+@pytest.mark.slow
 def test_removing_all_leaves_an_empty_index(opens):
     index, entries = filled(opens, n=5)
     index.remove(list(entries))
@@ -148,6 +152,7 @@ def test_removing_all_leaves_an_empty_index(opens):
     assert index.search(np.zeros(DIM), 3)[0].tolist() == [1]
 
 
+@pytest.mark.slow
 def test_a_reader_sees_each_version_without_reopening(opens):
     reader = opens(dim=DIM)
     writer = opens(dim=DIM)
@@ -186,6 +191,7 @@ def test_invalid_entries_raise_an_error_and_change_nothing(opens):
     assert index.stats.version == 1
 
 
+@pytest.mark.slow
 def test_an_existing_id_raises_an_error(opens):
     index, _ = filled(opens)
     with pytest.raises(BadInputError, match="id 3"):
@@ -208,6 +214,7 @@ def test_invalid_queries_raise_an_error(opens):
             index.search(np.zeros(DIM), k)
 
 
+@pytest.mark.slow
 def test_another_dimension_or_encoder_raises_an_error(opens):
     opens(tag="gnn-1").build([1], vectors(1))
     with pytest.raises(IndexFormatError, match=r"dim 7\b.*\b6$"):

@@ -30,6 +30,7 @@ def test_an_unreachable_server_raises_an_error():
 class TestMilvus:
     pytestmark = on_server
 
+    @pytest.mark.slow
     def test_an_interrupted_fill_resumes(self, opens_milvus, monkeypatch):
         monkeypatch.setattr(stored, "_MAX_REQUEST_ROWS", 8)
         index = opens_milvus()
@@ -47,6 +48,7 @@ class TestMilvus:
         assert (index.stats.count, index.stats.version, index.source) == (COUNT, 2, "of then")
         assert index.search(VECTORS[17], 1)[0].tolist() == [IDS[17]]
 
+    @pytest.mark.slow
     def test_missing_vectors_raise_an_error_at_the_end_of_a_fill(self, opens_milvus):
         index = opens_milvus()
         filling = index.fill("x")
@@ -56,6 +58,7 @@ class TestMilvus:
             index.finish(filling)
         assert index.stats.count == 0 and index.fill("y").done_until is None
 
+    @pytest.mark.slow
     def test_indexes_of_a_prefix_are_dropped_except_listed_ones(self, milvus, opens_milvus):
         for name in ("one", "two"):
             opens_milvus(name=name).build(IDS, VECTORS)
@@ -67,6 +70,7 @@ class TestMilvus:
         collections = [name for name in milvus.server.call("list_collections") if group in name]
         assert len(collections) == 1
 
+    @pytest.mark.slow
     def test_filters_of_any_length_hold_for_approximate_search(self, opens_milvus, monkeypatch):
         rng = np.random.default_rng(3)
         ids, vectors = np.arange(3_000), rng.standard_normal((3_000, DIM)).astype(np.float32)
@@ -89,6 +93,7 @@ class TestMilvus:
                 assert excluded is None or not np.isin(result, excluded).any()
                 assert np.isin(result, want).sum() >= 9 and (np.diff(distance) >= 0).all()
 
+    @pytest.mark.slow
     def test_the_deadline_of_searches_does_not_limit_a_fill(self, milvus):
         server = replace(milvus.server, search_s=1e-6)
         config = MilvusConfig(max_exact=10)
@@ -98,6 +103,7 @@ class TestMilvus:
         with pytest.raises(IndexUnreachableError):
             index.search(VECTORS[0], 1)
 
+    @pytest.mark.slow
     def test_a_server_killed_during_a_fill_loses_no_confirmed_vectors(self, milvus):
         vectors = np.random.default_rng(2).standard_normal((100, DIM)).astype(np.float32)
         index = open_milvus(milvus.server, "killed", DIM)

@@ -101,6 +101,7 @@ def test_another_image_type_matches_in_place(
     assert np.median(np.hypot(*(matches.xy_a - matches.xy_b).T)) < 0.25
 
 
+@pytest.mark.slow
 @every_descriptor
 def test_images_of_different_sizes_match(name: str, vessels: np.ndarray) -> None:
     part = np.ascontiguousarray(vessels[20:330, 40:470])

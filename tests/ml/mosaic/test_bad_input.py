@@ -34,6 +34,7 @@ def assert_nothing_lost(result: MosaicResult, count: int) -> None:
     assert in_gaps + sum(component.registered_count for component in result.components) == count
 
 
+@pytest.mark.slow
 def test_a_variable_frame_rate_retains_its_time_stamps(slow_sweep: Sweep, tmp_path: Path) -> None:
     pauses = np.random.default_rng(3).integers(10, 200, len(slow_sweep.frames))
     pts_ms = np.cumsum(pauses).tolist()
@@ -46,6 +47,7 @@ def test_a_variable_frame_rate_retains_its_time_stamps(slow_sweep: Sweep, tmp_pa
     assert score_against_truth(result, slow_sweep.truth, size_px=(200, 200)).mean_px < 1.5
 
 
+@pytest.mark.slow
 def test_after_a_change_of_resolution_the_first_size_is_kept(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
@@ -70,6 +72,7 @@ def _smoke(frame: np.ndarray, seed: int) -> np.ndarray:
     return np.clip(frame * (1 - thick) + 165 * thick, 0, 255).astype(np.uint8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_moving", [False, True], ids=["resting", "moving-on"])
 def test_ten_seconds_of_smoke_are_reported_and_both_sides_remain(
     is_moving: bool, tmp_path: Path
@@ -90,6 +93,7 @@ def test_ten_seconds_of_smoke_are_reported_and_both_sides_remain(
     assert sides == ({0, 1} if is_moving else {0})
 
 
+@pytest.mark.slow
 def test_a_cut_in_a_video_gives_two_components_with_their_seconds(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
@@ -149,6 +153,7 @@ def test_a_black_video_raises_an_error_with_its_seconds(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_stills_of_different_operations_are_not_stitched(
     tessera_data: Path, tmp_path: Path
 ) -> None:

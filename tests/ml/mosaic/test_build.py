@@ -221,6 +221,7 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
         MosaicConfig(step=0)
 
 
+@pytest.mark.slow
 def test_the_fetoscopy_sweep_is_registered_completely(tessera_data: Path, tmp_path: Path) -> None:
     folder = tessera_data / "endoscopy/fetoscopy-anon001/frames"
     result = build_mosaic(

@@ -107,6 +107,7 @@ def test_a_longer_span_of_a_video_resumes(tmp_path: Path, monkeypatch: pytest.Mo
     assert_same(grown, at_once, within_px=0.01)
 
 
+@pytest.mark.slow
 def test_a_build_killed_during_growth_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_build_killed_during_growth_resumes(
     assert_same(grown, at_once, within_px=0.01)
 
 
+@pytest.mark.slow
 def test_a_different_video_in_the_same_folder_is_built_from_scratch(
     sweep: Sweep, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def test_batches_have_a_maximum_of_patches_unless_a_region_is_larger():
     assert list(batches_by_patches([])) == []
 
 
+@pytest.mark.slow
 def test_prefetching_does_not_change_vectors(slide, monkeypatch):
     """The CPU simulates the device; one batch is prefetched while another is embedded."""
     encoder = load_encoder("default")

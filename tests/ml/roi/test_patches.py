@@ -158,6 +158,7 @@ def test_memory_does_not_grow_with_the_region():
     assert peaks[1] < 1.3 * peaks[0] < 400e6
 
 
+@pytest.mark.slow
 def test_a_region_of_ten_billion_pixels_is_embedded_with_a_low_density():
     encoder = load_encoder("default")
     with SlideImage(LazyReader(100_000, 100_000)) as slide:

@@ -106,6 +106,7 @@ def test_tissue_without_a_boundary_raises_an_error() -> None:
         propose_outline(image, (200.0, 150.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side_px", [640, 2560])
 def test_clicks_on_the_pink_glass_of_real_sections_raise_an_error(
     tessera_data: Path, side_px: int

@@ -44,6 +44,7 @@ def writes_of(
     return writes
 
 
+@pytest.mark.slow
 def test_getting_an_address_writes_nothing(scene: Scene) -> None:
     _check_writes_nothing(scene, looks=LOOKS[:1], methods=METHODS[:1])
 

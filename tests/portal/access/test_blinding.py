@@ -46,6 +46,7 @@ RUNNING = re.compile(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["api", "pages"])
 def test_nothing_of_another_reader_is_seen(scene: Scene, kind: str) -> None:
     names = [name for name in READS if name.startswith("api:") == (kind == "api")]

@@ -35,6 +35,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(json_values, max_size=6), st.booleans(), st.sampled_from([None, 1]))
 def test_the_stream_yields_the_parsed_document(

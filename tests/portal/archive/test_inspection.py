@@ -106,6 +106,7 @@ def test_a_tiff_with_enormous_claims_needs_little_memory_in_the_web_process(
     assert children == ["ml.imaging.formats.sniff:sniff_file"]
 
 
+@pytest.mark.slow
 def test_an_arriving_file_is_looked_at_once_and_in_a_child(
     case: Case, receive: Any, children: list[str], settings: Any
 ) -> None:
@@ -142,6 +143,7 @@ def test_the_preview_of_an_mrxs_slide_is_not_taken_for_the_slide(
         upload_receive(case=case, file=file, filename="Slide.MRXS", user=annotator)
 
 
+@pytest.mark.slow
 def test_a_slide_of_several_files_arrives_as_one_archive(
     case: Case, receive: Any, tmp_path: Path, children: list[str], annotator: User
 ) -> None:
@@ -196,6 +198,7 @@ def test_a_dicom_slide_must_be_the_only_one_in_its_folder(
     assert (folder / inspection_result.pixels).read_bytes() == (shared / "mine").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_rendition_is_made_in_a_child(
     case: Case, receive: Any, odd_video_file: Path, children: list[str], settings: Any
 ) -> None:

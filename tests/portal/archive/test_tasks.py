@@ -75,6 +75,7 @@ def test_a_label_among_the_levels_is_neither_served_nor_stored(
         assert len(tiles.levels) == len(LEVELS)
 
 
+@pytest.mark.slow
 def test_pages_that_are_left_out_are_a_warning(case: Case, receive: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     with tifffile.TiffWriter(path) as tiff:
@@ -84,6 +85,7 @@ def test_pages_that_are_left_out_are_a_warning(case: Case, receive: Any, tmp_pat
     assert any("2 are left out" in warning for warning in Slide.objects.get().warnings)
 
 
+@pytest.mark.slow
 def test_a_still_gets_tiles(case: Case, receive: Any, storage: Path) -> None:
     received = receive(case, picture(), "a.png")
     run_job(received.job)
@@ -104,6 +106,7 @@ def test_a_video_the_browser_plays_is_played_as_it_is(
     assert Event.objects.filter(name="video.ready").exists()
 
 
+@pytest.mark.slow
 def test_a_video_the_browser_does_not_play_gets_a_rendition(
     case: Case, receive: Any, odd_video_file: Path, storage: Path, api: Any
 ) -> None:
@@ -115,6 +118,7 @@ def test_a_video_the_browser_does_not_play_gets_a_rendition(
     assert answer.headers["Content-Type"] == "video/mp4"
 
 
+@pytest.mark.slow
 def test_a_dicom_video_is_cleaned_unwrapped_and_played(
     case: Case,
     receive: Any,
@@ -307,6 +311,7 @@ def test_a_tiff_that_claims_too_much_is_refused_by_its_size(case: Case, receive:
     assert "2,147,483,648 x 2,147,483,648 px" in item.error_message
 
 
+@pytest.mark.slow
 def test_a_truncated_video_is_stored_with_a_notice(
     case: Case, receive: Any, tmp_path: Path
 ) -> None:

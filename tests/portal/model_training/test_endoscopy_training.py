@@ -96,6 +96,7 @@ def searched(user, roi, **options):
     return roi_search(roi=roi, user=user, options={**plain, **options})
 
 
+@pytest.mark.slow
 def test_an_endoscopy_encoder_is_fitted_compared_activated_and_rolled_back(
     archive, manager, api_as
 ):

@@ -58,6 +58,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "POLL_S", 0.02)
 
 
+@pytest.mark.slow
 def test_a_child_that_ends_is_restarted_while_the_others_run(tmp_path: Path, quick: None) -> None:
     """The first two runs of the worker end badly; the third one stays."""
     messages: list[str] = []

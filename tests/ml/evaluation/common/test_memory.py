@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from ml.evaluation.common.memory import peak_mib
 
 
+@pytest.mark.slow
 def test_the_peak_rises_by_allocated_memory() -> None:
     before = peak_mib()
     held = np.ones(int(before + 64) << 17)  # 8 bytes a number

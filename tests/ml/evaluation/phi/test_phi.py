@@ -41,6 +41,7 @@ def test_each_case_counts_pictures_with_and_without_identifying_text(tmp_path: P
     assert "| label of a slide | 2 of 2 | 2 of 2 |" in text_figures(scores)
 
 
+@pytest.mark.slow
 def test_person_detection_is_measured_on_a_small_folder(tmp_path: Path) -> None:
     pytest.importorskip("skimage")
     stills = tmp_path / "endoscopy/laparoscopy-stills"

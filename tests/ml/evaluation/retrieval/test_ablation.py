@@ -56,6 +56,7 @@ def found(tmp_path_factory):
     ), cache
 
 
+@pytest.mark.slow
 def test_every_region_is_a_query_once_and_every_network_has_a_score_for_it(found):
     precisions, _ = found
     assert len(precisions.patients) == 32 and precisions.unscored == 0
@@ -71,6 +72,7 @@ def test_labels_teach_the_feature_that_tells_the_kinds_apart(found):
         assert score > precisions.chance[0].mean() + 0.1
 
 
+@pytest.mark.slow
 def test_a_network_is_never_trained_on_the_folds_it_is_scored_and_chosen_on(monkeypatch, tmp_path):
     from ml.evaluation.retrieval.ablation import experiment
 
@@ -111,6 +113,7 @@ def test_the_settings_are_drawn_alike_for_every_network():
     assert len({(s.learning_rate, s.steps, s.hidden_dim, s.temperature) for s in first}) > 1
 
 
+@pytest.mark.slow
 def test_the_command_scores_a_folder_and_fills_the_card(tmp_path: Path) -> None:
     folder = tmp_path / "histology" / "lc25000-lung"
     folder.mkdir(parents=True)

@@ -44,6 +44,7 @@ def test_the_mean_vector_has_the_mean_direction_and_length():
     assert vector[0] / vector[1] == pytest.approx(3)
 
 
+@pytest.mark.slow
 def test_a_run_returns_its_scores(tmp_path, monkeypatch, capsys):
     def picture(name, seed, nuclei):
         path = tmp_path / name

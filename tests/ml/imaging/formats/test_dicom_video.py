@@ -39,6 +39,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("codec", "container", "syntax", "fragments"), KINDS)
 def test_a_dicom_video_is_unwrapped_in_the_confined_child(
     make_video: MakeVideo, tmp_path: Path, codec: str, container: str, syntax: str, fragments: int

@@ -50,6 +50,7 @@ def test_a_written_image_is_displayed_unchanged(tmp_path: Path, way: dict[str, A
     assert np.abs(shown(archive, tmp_path / "out") - picture(300, 200)).mean() < 4
 
 
+@pytest.mark.slow
 def test_the_confined_child_makes_a_pyramid_of_a_folder_that_was_zipped(tmp_path: Path) -> None:
     write_ngff(tmp_path / "from" / "slide.zarr")
     archive = zipped(tmp_path / "from", tmp_path / "a.zip")

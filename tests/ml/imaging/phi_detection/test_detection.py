@@ -84,12 +84,14 @@ def test_a_clean_still_has_no_findings_and_no_evidence(tmp_path: Path) -> None:
     assert [item.name for item in tmp_path.iterdir()] == ["still.png"]
 
 
+@pytest.mark.slow
 def test_text_over_all_frames_of_a_video_has_no_time(tmp_path: Path) -> None:
     frames = [named(tissue(seed=seed)) for seed in range(12)]
     inspection = inspect_video(write_frames(tmp_path / "v.mp4", frames), tmp_path)
     assert {(finding.kind, finding.at_s) for finding in inspection.findings} == {("date", None)}
 
 
+@pytest.mark.slow
 def test_momentary_text_and_frames_outside_the_body_have_a_time(tmp_path: Path) -> None:
     frames = [tissue(seed=seed) for seed in range(21)]
     for at in (9, 10):
@@ -102,6 +104,7 @@ def test_momentary_text_and_frames_outside_the_body_have_a_time(tmp_path: Path) 
     assert times["outside_body"] == pytest.approx(19 / 25, abs=0.01)
 
 
+@pytest.mark.slow
 def test_frames_of_another_size_are_inspected(tmp_path: Path) -> None:
     """A recorder that changes its resolution writes one stream of two sizes."""
     first = [tissue(seed=seed) for seed in range(12)]

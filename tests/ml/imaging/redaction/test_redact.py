@@ -173,6 +173,7 @@ def redacted_video(source: Path, folder: Path) -> Path:
     return folder / REDACTED_NAME
 
 
+@pytest.mark.slow
 def test_a_video_is_black_in_every_frame_and_all_its_frames_have_their_times(
     tmp_path: Path,
 ) -> None:

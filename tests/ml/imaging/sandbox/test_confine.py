@@ -108,6 +108,7 @@ def test_a_folder_to_read_cannot_be_written_to(
         assert [path.name for path in readable.parent.iterdir()] == ["file"]
 
 
+@pytest.mark.slow
 def test_a_child_under_landlock_cannot_signal_other_processes(
     child_module: str, readable: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

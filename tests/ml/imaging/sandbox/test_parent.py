@@ -84,6 +84,7 @@ def test_a_hanging_child_is_killed_with_its_children(child_module: str, tmp_path
         assert has_exited(pid, within_s=5)
 
 
+@pytest.mark.slow
 def test_cpu_time_is_limited(child_module: str) -> None:
     with pytest.raises(LimitExceededError, match=r"\b1 s\b"):
         run_limited(f"{child_module}:spin", {}, limits=Limits(cpu_s=1, wall_s=120))

@@ -55,6 +55,7 @@ def begun(readers, slide, corners=CORNERS, side=SIDE, path=None):
     return readers.start(PatchRequest(path or slide.path, 2.0, corners, side), plain), plain()
 
 
+@pytest.mark.slow
 def test_prefetched_pixels_equal_those_read_in_this_process(readers, slide):
     sources = [begun(readers, slide, CORNERS[i::3]) for i in range(3)]
     for number, (source, plain) in enumerate(sources):

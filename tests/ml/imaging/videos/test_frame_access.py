@@ -152,6 +152,7 @@ def sample(
     return path, sum(map(len, request.param.parts))
 
 
+@pytest.mark.slow
 def test_a_frame_is_the_same_by_iteration_and_by_seeking(
     sample: tuple[Path, int], tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.mosaic.config import MosaicConfig
@@ -13,6 +14,7 @@ ONLY_REGISTRATION = "unrelated"
 """Told by registration, not by the look of one frame."""
 
 
+@pytest.mark.slow
 def test_simulated_faults_are_found_by_name() -> None:
     found_count = expected_count = false_count = named_count = 0
     for seed in (5, 6, 7, 8, 9, 10):

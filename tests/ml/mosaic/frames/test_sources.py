@@ -7,6 +7,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pytest
 
 from ml.mosaic.build import build_mosaic
 from ml.mosaic.config import MosaicConfig
@@ -33,6 +34,7 @@ def test_frames_of_a_folder_come_in_natural_order_with_their_names(tmp_path: Pat
     assert [frame.name for frame in stepped] == [names[5], names[10]]
 
 
+@pytest.mark.slow
 def test_the_manifest_names_the_file_of_each_frame(tmp_path: Path, sweep: Sweep) -> None:
     frames = tmp_path / "frames"
     frames.mkdir()
@@ -50,6 +52,7 @@ def test_the_manifest_names_the_file_of_each_frame(tmp_path: Path, sweep: Sweep)
     assert {frame.name for frame in in_order.frames} == {""}
 
 
+@pytest.mark.slow
 def test_a_folder_that_grows_past_nine_frames_continues(tmp_path: Path, sweep: Sweep) -> None:
     frames, later = tmp_path / "frames", tmp_path / "later"
     for number, rgb in enumerate(sweep.frames, 1):

@@ -132,6 +132,7 @@ def test_the_manifest_contains_the_meshes(fitted: MosaicResult) -> None:
             assert read_frame.mesh == pytest.approx(frame.mesh, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_frames_of_a_plane_have_no_meshes(tmp_path: Path) -> None:
     frames = simulate_sweep(SweepConfig(frames=24, size_px=200, path="loops-slow")).frames
     result = build_mosaic(frames, tmp_path / "m")
@@ -203,6 +204,7 @@ def _neighbour_distance_px(frames: list[np.ndarray], folder: Path) -> float:
     return run_agreement(own, other, view_points(view), inside=view)["1"]
 
 
+@pytest.mark.slow
 def test_the_prior_reduces_the_distance_of_neighbours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

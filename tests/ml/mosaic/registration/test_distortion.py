@@ -51,6 +51,7 @@ def _estimated(frames: list[np.ndarray]) -> tuple[float, ...]:
     return estimate_distortion(source, config=MosaicConfig(), mask=None, progress=no_progress)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k1", [-0.2, 0.12])
 def test_a_known_coefficient_is_found(k1: float) -> None:
     frames, _ = distorted_sweep(k1, 75)
@@ -59,6 +60,7 @@ def test_a_known_coefficient_is_found(k1: float) -> None:
     assert result == pytest.approx(k1, abs=0.03)
 
 
+@pytest.mark.slow
 def test_frames_without_distortion_are_not_changed() -> None:
     assert _estimated(distorted_sweep(0.0, 75)[0]) == ()
     assert _estimated(distorted_sweep(-0.2, 12)[0]) == (), "too little to go by"

@@ -57,6 +57,7 @@ def published(recipe, folder):
 ARCHITECTURES = ("uni2-h", "virchow2", "h-optimus-0", "gigapath", "conch")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_published_file_gives_vectors_of_the_length_of_the_recipe(name, tmp_path, tissue):
     recipe = shallow(name)

@@ -199,6 +199,7 @@ def test_the_target_is_written_by_a_command(tmp_path, capsys):
     assert "cannot be the target slide: blank" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_real_slides_are_classified(tessera_data):
     folder = tessera_data / "histology"
     methods = {}

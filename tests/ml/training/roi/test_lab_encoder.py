@@ -38,6 +38,7 @@ def data(tmp_path_factory, tissue):
     return folder
 
 
+@pytest.mark.slow
 def test_a_killed_training_resumes_to_the_result_of_an_uninterrupted_one(data, tmp_path):
     base = load_encoder("default")
     plain = train_lab_encoder(base, data, tmp_path / "plain", steps=5, patches=TINY)
@@ -84,6 +85,7 @@ def test_the_result_counts_the_regions_that_fitted_into_memory(data, tmp_path, m
     assert (result.regions, result.patients) == (3, 3)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_fails(data, tmp_path):
     wild = dataclasses.replace(TINY, learning_rate=float("inf"))
     with pytest.raises(BadInputError, match="loss at step 2"):

@@ -24,6 +24,7 @@ def freehand(vertices: int, shift: float = 0.0) -> list[list[float]]:
     return [*pairs, pairs[0]]
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_vertices_are_stored(api: APIClient, canvas: Canvas) -> None:
     ring = freehand(MAX_VERTICES)
     geometry = {"type": "Polygon", "coordinates": [ring]}

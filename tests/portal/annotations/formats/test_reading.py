@@ -145,6 +145,7 @@ def test_memory_does_not_grow_with_the_number_of_annotations() -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_an_outline_of_a_hundred_thousand_vertices_is_read() -> None:
     turns = np.linspace(0, 2 * np.pi, 99_000, endpoint=False)
     points = ",".join(f"{500 + 300 * np.cos(t):.4f} {400 + 300 * np.sin(t):.4f}" for t in turns)

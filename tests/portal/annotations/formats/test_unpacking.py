@@ -125,6 +125,7 @@ def test_a_damaged_archive_is_refused_with_its_reason(
     assert not Roi.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gzip", "zip", "gzip in zip"])
 def test_a_bomb_is_refused_before_it_fills_memory_or_disk(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ _features = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25,
     deadline=None,

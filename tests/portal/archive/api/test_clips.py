@@ -158,6 +158,7 @@ def _naming_others(data: bytes) -> bytes:
     return b"ffconcat version 1.0\nfile /etc/hostname\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [_truncated, _zeroed, _naming_others])
 def test_a_clip_of_a_damaged_or_hostile_video_fails_with_a_reason_and_leaves_nothing(
     api: APIClient, video: Video, children: list[dict[str, Any]], harm: Callable[[bytes], bytes]

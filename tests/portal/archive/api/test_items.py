@@ -29,6 +29,7 @@ def test_an_uploaded_slide_is_accepted_with_its_job(api: APIClient, case: Case) 
     assert (body["name"], body["state"], body["canvas"]) == ("Left", "preparing", None)
 
 
+@pytest.mark.slow
 def test_the_same_file_again_is_the_same_slide(api: APIClient, case: Case) -> None:
     first = api.post("/api/v1/slides/", {"case": case.pk, "file": png()}, format="multipart")
     again = api.post("/api/v1/slides/", {"case": case.pk, "file": png()}, format="multipart")

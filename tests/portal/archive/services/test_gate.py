@@ -67,6 +67,7 @@ def held(case: Case, receive: Any, quick: None) -> Upload:
     return Upload.objects.get(state="quarantined")
 
 
+@pytest.mark.slow
 def test_a_deidentified_slide_is_recognised_when_uploaded_again(
     case: Case,
     receive: Any,
@@ -105,6 +106,7 @@ def test_in_another_case_the_same_file_needs_no_second_cleaning(
     assert set(Slide.objects.values_list("state", flat=True)) == {"ready"}
 
 
+@pytest.mark.slow
 def test_the_real_child_takes_names_out(case: Case, receive: Any, tmp_path: Path) -> None:
     run_job(receive(case, write_svs(tmp_path / "a.svs"), "a.svs").job)
     assert Slide.objects.get().asset.removed
@@ -328,6 +330,7 @@ def test_a_timeout_is_only_reported_where_nothing_is_quarantined(
     assert warning.startswith("Its picture was not checked for text and faces: ")
 
 
+@pytest.mark.slow
 def test_the_real_child_ends_at_its_limit_and_the_file_can_be_released(
     case: Case, receive: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +382,7 @@ def test_an_imported_item_is_reported_and_never_quarantined(
     assert Slide.objects.get().warnings == ["A date in the picture at the upper left."]
 
 
+@pytest.mark.slow
 def test_the_real_child_finds_text_over_a_video(case: Case, receive: Any, tmp_path: Path) -> None:
     frames = [named(tissue(320, 200, seed=seed), "12/03/1961", (20, 180)) for seed in range(12)]
     job = run_job(receive(case, write_frames(tmp_path / "v.mp4", frames), "v.mp4").job)

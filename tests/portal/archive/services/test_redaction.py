@@ -71,6 +71,7 @@ def words(image: Any) -> str:
     return " ".join(line.text for line in read_text(np.ascontiguousarray(image)))
 
 
+@pytest.mark.slow
 def test_a_still_is_taken_in_without_the_text_and_its_original_is_gone(
     held: Upload,
     manager: User,
@@ -125,6 +126,7 @@ def test_a_place_that_was_missed_brings_the_file_back(held: Upload, manager: Use
     assert len(Redaction.objects.get().boxes) == 2
 
 
+@pytest.mark.slow
 def test_boxes_stay_until_they_are_removed(held: Upload, manager: User) -> None:
     elsewhere = PictureBox(0.1, 0.7, 0.2, 0.2)
     run_job(quarantine_redact(upload=held, user=manager, boxes=[elsewhere]).job)
@@ -197,6 +199,7 @@ def test_the_kept_original_is_deleted_for_good_with_the_redacted_file(
     assert hashlib.sha256(still).hexdigest() not in hashes(storage)
 
 
+@pytest.mark.slow
 def test_a_slide_is_redacted_in_every_level_and_has_no_label(
     case: Case,
     receive: Any,
@@ -228,6 +231,7 @@ def test_a_slide_is_redacted_in_every_level_and_has_no_label(
             assert "12" not in words(pixels), number
 
 
+@pytest.mark.slow
 def test_a_video_is_redacted_in_every_frame(
     case: Case,
     receive: Any,

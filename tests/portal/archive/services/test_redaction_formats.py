@@ -88,6 +88,7 @@ def words(image: Any) -> str:
     return " ".join(line.text for line in read_text(np.ascontiguousarray(image)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_slide_of_each_format_is_redacted_in_every_level_and_has_no_label(
     case: Case,

@@ -76,6 +76,7 @@ def test_the_scope_of_a_held_file_is_its_device_kind_and_size(held: Upload) -> N
     assert held.evidence.scope_name == "OLYMPUS CV-190, stills of 640 × 400 px"
 
 
+@pytest.mark.slow
 def test_a_template_redacts_the_other_files_of_its_scope(
     held: Upload, case: Case, receive: Any, manager: User
 ) -> None:

@@ -195,6 +195,7 @@ def test_the_command_imports_present_files_and_names_errors(
             call_command(*words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "main", "vendor"),
     [

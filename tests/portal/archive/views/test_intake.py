@@ -145,6 +145,7 @@ def test_the_handling_of_text_and_faces_is_configurable(
     assert refused.status_code == 400
 
 
+@pytest.mark.slow
 def test_a_manager_draws_boxes_on_a_page_and_over_rest(
     page: Client,
     case: Case,
@@ -217,6 +218,7 @@ def test_the_original_of_a_redacted_file_is_downloaded_and_deleted_by_managers(
     assert not Upload.objects.filter(state="withheld").exists()
 
 
+@pytest.mark.slow
 def test_boxes_are_kept_as_a_template_and_redact_another_file(
     page: Client, case: Case, receive: Any, quick: None, annotator: User, settings: Any
 ) -> None:

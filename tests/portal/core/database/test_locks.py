@@ -46,6 +46,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.services
 def test_a_process_that_is_paused_with_a_lock_does_not_keep_it() -> None:
     with services.own_database() as url:

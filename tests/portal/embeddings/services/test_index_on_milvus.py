@@ -53,6 +53,7 @@ def on(scope):
     return {name.split("_")[-2] for name in held if group in name}
 
 
+@pytest.mark.slow
 @pytest.mark.services
 def test_switching_the_engine_gives_equal_results(world, archive, on_server, settings):
     requested, canvas, rois = archive
@@ -86,6 +87,7 @@ def test_older_snapshots_and_those_of_an_erased_lab_are_removed(world, archive, 
     assert on(scope) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.services
 def test_searches_work_without_the_index_server(world, archive, on_server, settings):
     requested, _, _ = archive

@@ -150,6 +150,7 @@ def crate(lab: Lab, content: bytes, *, received: int | None = None) -> Upload:
     return upload
 
 
+@pytest.mark.slow
 def test_crates_that_may_contain_the_case_are_erased_and_others_stay(
     made: World, manager: User, lab: Lab, storage: Path, tmp_path: Path, other_lab: Lab
 ) -> None:

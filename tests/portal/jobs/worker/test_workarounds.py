@@ -20,6 +20,7 @@ from portal.core.environment import transport_options
 from portal.jobs.worker.workarounds import remove_damaged_tables
 
 
+@pytest.mark.slow
 def test_a_pool_works_on_after_its_processes_were_killed() -> None:
     command = [sys.executable, "-m", "tests.portal.jobs.worker.killed_pool"]
     with subprocess.Popen(command, start_new_session=True) as process:

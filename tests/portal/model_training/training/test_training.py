@@ -72,6 +72,7 @@ def record_steps(monkeypatch, ends_at=None):
     return steps
 
 
+@pytest.mark.slow
 def test_an_encoder_is_trained_compared_activated_and_rolled_back(
     archive, manager, stranger, api_as, monkeypatch
 ):

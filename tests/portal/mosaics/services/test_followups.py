@@ -229,6 +229,7 @@ def place_on(video: Video, user: User) -> Roi:
     ).roi
 
 
+@pytest.mark.slow
 def test_a_place_is_found_again_in_the_frames_that_show_it(
     visit: Callable[[str], Video], annotator: User, api: APIClient
 ) -> None:
@@ -290,6 +291,7 @@ def test_a_place_is_found_on_a_mosaic(visit: Callable[[str], Video], annotator: 
     assert (middle < (canvas.width_px, canvas.height_px)).all()
 
 
+@pytest.mark.slow
 def test_a_place_of_a_still_is_found_and_found_from(
     visit: Callable[[str], Video], annotator: User, visits: dict[str, Path]
 ) -> None:

@@ -14,6 +14,7 @@ from portal.operations.demo.rois import THUMBNAIL_PX, _circles, _disc
 STAINED = 200  # red of the stained section, below that of its glass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["D1", "E1"])
 def test_circles_are_on_the_tissue_of_a_section_with_pink_glass(
     tessera_data: Path, name: str

@@ -93,6 +93,7 @@ def _offset(server: Server, path: str, token: str) -> int:
     return int(headers["upload-offset"])
 
 
+@pytest.mark.slow
 def test_slow_uploads_of_one_person_hold_up_neither_pages_nor_another_lab(
     server: Server, known: dict[str, str]
 ) -> None:

@@ -117,6 +117,7 @@ def _observable_response(search, *keys):
     return answer.status_code, re.sub(r"[0-9a-zA-Z]{32,}", "", text), len(made)
 
 
+@pytest.mark.slow
 @by_role
 def test_objects_of_another_lab_look_like_missing_ones(labs, role):
     lab, other = labs
@@ -143,6 +144,7 @@ def test_objects_of_another_lab_look_like_missing_ones(labs, role):
         assert result[1][0] == 404, address
 
 
+@pytest.mark.slow
 def test_ids_of_another_lab_in_a_request_body_are_not_found(labs):
     lab, other = labs
     page, api = signed_in(lab.people[Role.MANAGER])

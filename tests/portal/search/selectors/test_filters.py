@@ -140,6 +140,7 @@ FILTERS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("same", [False, True])
 def test_a_facet_count_equals_the_search_with_that_value(
     world: Any, archive: Any, same: Any

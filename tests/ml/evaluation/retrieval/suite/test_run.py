@@ -180,6 +180,7 @@ def test_a_page_of_bars_is_written(result, tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_the_command_scores_an_encoder_and_every_baseline(data, tmp_path):
     out = tmp_path / "out.json"
     command = ["evaluate", "retrieval", "--suite", str(data / "suite.toml"), "--data", str(data)]

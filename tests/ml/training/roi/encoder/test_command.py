@@ -68,6 +68,7 @@ def straight(data, tmp_path_factory):
     return out, train_roi(TrainingRun(TINY, out), data=data)
 
 
+@pytest.mark.slow
 def test_a_run_gives_an_encoder_that_embeds(straight, data):
     out, summary = straight
     # Two makes of processors differ by two per cent here.
@@ -79,6 +80,7 @@ def test_a_run_gives_an_encoder_that_embeds(straight, data):
     assert np.isfinite(summary["loss_last"])
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_to_the_same_weights(straight, data, tmp_path):
     def stop(done, total, phase):
         if phase.startswith("training") and done == 5:
@@ -220,6 +222,7 @@ def test_regions_are_connected_of_the_requested_size_and_deterministic():
     assert min(sizes) >= 4 and max(sizes) == 64
 
 
+@pytest.mark.slow
 def test_fine_tuning_starts_from_the_weights_of_an_encoder(straight, data, tmp_path):
     start = straight[0] / "tiny.safetensors"
     still = dataclasses.replace(TINY, steps=1, learning_rate=0.0, weight_decay=0.0)
@@ -230,6 +233,7 @@ def test_fine_tuning_starts_from_the_weights_of_an_encoder(straight, data, tmp_p
     assert moved == []
 
 
+@pytest.mark.slow
 def test_training_on_a_device_uses_half_precision_and_ends_on_the_cpu(
     straight, data, tmp_path, fast
 ):
@@ -263,6 +267,7 @@ def test_the_batch_of_a_step_is_on_the_device_of_its_network(elsewhere, monkeypa
     assert {tensor.device.type for tensor in given} == {"meta"}
 
 
+@pytest.mark.slow
 def test_held_out_regions_are_evaluated_without_effect_on_training(data, tmp_path):
     phases = []
     without = dataclasses.replace(TINY, sources=("a.png",))
