@@ -276,6 +276,7 @@ def test_a_video_uploaded_as_a_slide_is_detected(
         inspect_video(path=str(pyramid), out_dir=str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

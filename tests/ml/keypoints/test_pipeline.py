@@ -106,6 +106,7 @@ def test_matching_is_deterministic(
         np.testing.assert_array_equal(getattr(first, key), getattr(two, key))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["default", "sift", "graph", "vit"])
 def test_matching_features_equals_matching_images(
     name: str, vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]

@@ -106,6 +106,7 @@ def test_a_cut_in_a_video_gives_two_components_with_their_seconds(
     assert spans == [[(0.0, 0.56)], [(0.6, 0.96)]]
 
 
+@pytest.mark.slow
 def test_a_scope_that_starts_and_ends_in_the_dark_is_mapped_between(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def test_every_dropped_frame_has_its_reason(sweep: Sweep, tmp_path: Path) -> Non
     assert all(f.H_mosaic_from_frame is None for f in result.frames if f.index in dropped)
 
 
+@pytest.mark.slow
 def test_a_cut_in_the_scene_gives_two_mosaics(sweep: Sweep, tmp_path: Path) -> None:
     other = [np.ascontiguousarray(frame[::-1, :, ::-1]) for frame in sweep.frames[:4]]
     result = build_mosaic(sweep.frames[:8] + other, tmp_path / "out")

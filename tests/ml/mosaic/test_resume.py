@@ -57,6 +57,7 @@ def _built(folder: Path, out: Path, work: Path | None) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", ["survey", "register", "align", "blend", "write"])
 def test_a_build_killed_in_a_stage_resumes_to_the_same_bytes(
     phase: str, folder: Path, uninterrupted: dict[str, bytes], tmp_path: Path

@@ -41,6 +41,7 @@ def _frames(poses: list[ArrayF64]) -> list[ImageU8]:
     ]
 
 
+@pytest.mark.slow
 def test_the_outline_follows_a_known_motion_within_its_stated_error() -> None:
     poses = _poses(12)
     track = track_outline(enumerate(_frames(poses)), SQUARE)
@@ -54,6 +55,7 @@ def test_the_outline_follows_a_known_motion_within_its_stated_error() -> None:
     assert all(0 < outline.drift_px < 2 for outline in track.outlines[1:])
 
 
+@pytest.mark.slow
 def test_tracking_stops_at_a_change_of_scene() -> None:
     frames = _frames(_poses(6))
     rng = np.random.default_rng(0)
@@ -71,6 +73,7 @@ def test_a_blurred_frame_is_skipped() -> None:
     assert [outline.index for outline in track.outlines] == [0, 1, 2, 3, 5, 6, 7]
 
 
+@pytest.mark.slow
 def test_an_outline_that_leaves_the_picture_is_lost() -> None:
     poses = [np.array([[1.0, 0, -22.0 * at], [0, 1, 0], [0, 0, 1]]) for at in range(20)]
     track = track_outline(enumerate(_frames(poses)), SQUARE)

@@ -144,6 +144,7 @@ def test_the_cache_evicts_the_oldest_tiles():
     assert reader.reads[0, 0, 0, TILE, TILE] == 2 and reader.reads[0, 768, 0, TILE, TILE] == 1
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_region():
     peaks = []
     for side in (12_000, 100_000):

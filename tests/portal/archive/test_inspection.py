@@ -215,6 +215,7 @@ def test_a_rendition_is_made_in_a_child(
     assert received.item.media_path.endswith("rendition.mp4")
 
 
+@pytest.mark.slow
 def test_a_rendition_obeys_the_limits_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def failed(received: Any) -> Any:
     return held
 
 
+@pytest.mark.slow
 def test_a_slide_becomes_a_canvas(case: Case, receive: Any, slide_file: Path) -> None:
     received = receive(case, slide_file, "sample.tif")
     job = run_job(received.job)
@@ -60,6 +61,7 @@ def test_a_slide_becomes_a_canvas(case: Case, receive: Any, slide_file: Path) ->
     assert Event.objects.get(name="slide.ready").payload["slide_id"] == str(slide.pk)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["reduced", "of_the_same_shape"])
 def test_a_label_among_the_levels_is_neither_served_nor_stored(
     case: Case, receive: Any, tmp_path: Path, storage: Path, how: str
@@ -96,6 +98,7 @@ def test_a_still_gets_tiles(case: Case, receive: Any, storage: Path) -> None:
     assert canvas.content_hash == hashlib.sha256(pixels).hexdigest()
 
 
+@pytest.mark.slow
 def test_a_video_the_browser_plays_is_played_as_it_is(
     case: Case, receive: Any, video_file: Path
 ) -> None:
@@ -204,6 +207,7 @@ def test_a_deleted_slide_ends_its_job(case: Case, receive: Any, annotator: User)
     assert (job.state, job.error_code) == (JobState.FAILED, "gone")
 
 
+@pytest.mark.slow
 def test_a_slide_in_quarantine_can_be_tried_again(
     case: Case, receive: Any, manager: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from portal.mosaics.services.mosaics import mosaic_create
 from tests.portal.mosaics.conftest import run_job
 
 
+@pytest.mark.slow
 def test_a_stopped_build_resumes_from_its_finished_stages(
     video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_stopped_build_resumes_from_its_finished_stages(
     assert phases[-1] == "write"
 
 
+@pytest.mark.slow
 def test_a_longer_span_processes_only_its_new_frames(
     video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

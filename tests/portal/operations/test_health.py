@@ -71,6 +71,7 @@ def test_readyz_names_storage_that_cannot_be_written(
     assert client.get("/readyz").json()["parts"]["storage"] == "cannot be written"
 
 
+@pytest.mark.slow
 def test_readyz_names_an_unreachable_broker(client: Client, storage: object, settings: Any) -> None:
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
     assert client.get("/readyz").json()["parts"]["broker"] == "does not answer"

@@ -207,6 +207,7 @@ def _args(*words: Any) -> argparse.Namespace:
     return parser.parse_args([str(word) for word in words])
 
 
+@pytest.mark.slow
 def test_a_translating_camera_is_scored_correctly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_run_scores_every_protocol(folder: Path) -> None:
     words = ["--descriptors", "orb,akaze", "nonsense", "--per-family", 1, "--images", 3]
     words += ["--families", "translation", "rotation", "viewpoint"]

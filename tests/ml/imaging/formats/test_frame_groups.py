@@ -56,6 +56,7 @@ def test_names_are_removed_from_each_frame_in_bounded_memory(tmp_path: Path, is_
         assert place.ColumnPositionInTotalImagePixelMatrix == 5
 
 
+@pytest.mark.slow
 @BOTH
 def test_an_object_is_opened_without_its_frame_groups(tmp_path: Path, is_open: bool) -> None:
     path = write_sparse(tmp_path / "a.dcm", COUNT, is_open=is_open)

@@ -23,6 +23,7 @@ from tests.ml.imaging.multi_file import inspected_apart, picture, write_mrxs, wr
 Write = Callable[..., Path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [write_vms, write_mrxs])
 def test_a_set_arrives_as_one_archive_and_is_opened_in_the_child(
     write: Write, tmp_path: Path

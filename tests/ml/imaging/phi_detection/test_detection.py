@@ -119,6 +119,7 @@ def test_frames_of_another_size_are_inspected(tmp_path: Path) -> None:
         assert picture.height > 480  # 640 px wide of 4:3, and the place below it
 
 
+@pytest.mark.slow
 def test_a_running_clock_is_one_finding_and_identifying_with_a_date() -> None:
     frames = [named(tissue(seed=n), f"14:24:0{n}", (30, 200)) for n in range(3)]
     ((line, kind, numbers),) = text_of_frames(frames, Vocabulary())

@@ -125,6 +125,7 @@ def test_a_damaged_still_leaves_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / REDACTED_NAME).exists()
 
 
+@pytest.mark.slow
 def test_a_slide_is_black_in_every_level_and_has_no_label(tmp_path: Path) -> None:
     level = named(tissue(1536, 1024), xy=(200, 300))
     source = write_svs(tmp_path / "a.svs", level=level)

@@ -94,6 +94,7 @@ def test_the_same_attempts_succeed_without_confinement(
     assert {answers[name] for name in (*_OF_FILES, "udp", "program")} == {"done"}
 
 
+@pytest.mark.slow
 def test_a_folder_to_read_cannot_be_written_to(
     child_module: str, readable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

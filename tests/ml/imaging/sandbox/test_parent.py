@@ -71,6 +71,7 @@ def test_a_kill_by_the_system_raises_an_error_that_names_it(child_module: str) -
         run_limited(f"{child_module}:crash", {"number": int(signal.SIGKILL)})
 
 
+@pytest.mark.slow
 def test_a_hanging_child_is_killed_with_its_children(child_module: str, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     with pytest.raises(LimitExceededError, match=r"\b2 s\b"):

@@ -88,6 +88,7 @@ def test_an_unreadable_region_raises_the_same_error_as_without_prefetch(readers,
         source.read(CORNERS[0], SIDE)
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_reported_and_replaced_for_the_next_request(slide):
     readers = PrefetchPool(1)
     first, _ = begun(readers, slide)

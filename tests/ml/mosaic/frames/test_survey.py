@@ -68,6 +68,7 @@ def test_the_working_size_follows_the_visible_detail_up_to_a_factor_of_two(
     assert np.allclose(middle, [20 + side_px / 2, 20 + side_px / 2], atol=6)
 
 
+@pytest.mark.slow
 def test_full_frame_views_and_fibre_bundles_keep_their_size(
     sweep: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +105,7 @@ def test_a_still_video_has_one_key_frame(sweep: Sweep, tmp_path: Path) -> None:
     assert sum(frame.is_key for frame in result.frames) == 1
 
 
+@pytest.mark.slow
 def test_a_span_of_a_video_has_its_seconds(tmp_path: Path) -> None:
     video = tmp_path / "sweep.mp4"
     make_sample_video(video, frames=220, size_px=200)

@@ -75,6 +75,7 @@ def test_macenko_is_the_fallback_for_few_nuclei():
     assert result.method == "macenko" and "pixels in nuclei" in result.reason
 
 
+@pytest.mark.slow
 def test_a_slide_and_its_pixels_give_the_same_estimate(tmp_path):
     image = stained(SCANNERS["red"], side=900)
     Image.fromarray(image).save(tmp_path / "slide.png")

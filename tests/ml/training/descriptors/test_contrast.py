@@ -132,6 +132,7 @@ def test_the_log_holds_configuration_losses_and_validation(data, tmp_path):
     assert (tmp_path / "loss.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss(data, tmp_path):
     config = dataclasses.replace(TINY, steps=40, learning_rate=5e-3)
     result = trained(config, data, out=tmp_path)

@@ -71,6 +71,7 @@ def test_a_killed_training_resumes_to_the_result_of_an_uninterrupted_one(data, t
     assert 0 < moved < 2  # unit vectors: another encoder, and one at all
 
 
+@pytest.mark.slow
 def test_training_ends_after_its_hours_with_weights(data, tmp_path):
     base = load_encoder("default")
     result = train_lab_encoder(base, data, tmp_path, steps=9, hours=1e-9, patches=TINY)

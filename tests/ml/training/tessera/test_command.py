@@ -90,6 +90,7 @@ def test_pairs_of_a_local_part_are_neighbours_within_one_group() -> None:
         assert (np.diff(rows) == 1).all() and number < len(parts)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_and_writes_weights_that_load(data: Path, tmp_path: Path) -> None:
     pool = dataclasses.replace(TINY.pool, local=0.0, support=(1.0, 1.0))
     easy = TesseraViewConfig(motion=0, defocus=0, light=0, spots=0, haze=0, rim=0)

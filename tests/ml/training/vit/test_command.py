@@ -95,6 +95,7 @@ def test_a_run_gives_a_descriptor_a_log_and_refuses_another_configuration(data, 
         train_vit(TrainingRun(dataclasses.replace(TINY, seed=1), tmp_path), data=data)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss(data, tmp_path):
     config = dataclasses.replace(
         TINY, steps=20, epochs=2, warmup_steps=40, rates=(3e-3, 2e-3), held_out=()

@@ -185,6 +185,7 @@ def test_rois_of_another_lab_or_canvas_are_not_found(
     assert Roi.objects.live().count() == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", ["redraw", "delete", "restore"])
 def test_the_query_count_is_independent_of_the_batch_size(
     api: APIClient, canvas: Canvas, annotator: User, operation: str

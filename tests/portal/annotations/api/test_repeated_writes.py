@@ -74,6 +74,7 @@ def send(api: APIClient, canvas: Canvas, annotator: User) -> Callable[[str, str]
     return sent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["draw", "rename", "delete", "restore", "bulk"])
 def test_whatever_statement_was_the_last_one_it_is_written_once(
     send: Callable[[str, str], Any], kind: str

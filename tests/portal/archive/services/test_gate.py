@@ -95,6 +95,7 @@ def test_a_deidentified_slide_is_recognised_when_uploaded_again(
     assert Asset.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_in_another_case_the_same_file_needs_no_second_cleaning(
     case: Case, receive: Any, annotator: User, tmp_path: Path, quick: None
 ) -> None:
@@ -253,6 +254,7 @@ def still_with_text(*lines: str) -> bytes:
     return bytes(cv2.imencode(".png", image[..., ::-1])[1])
 
 
+@pytest.mark.slow
 def test_settings_of_a_device_pass_with_a_warning_or_as_the_lab_wants(
     case: Case, receive: Any, manager: User, quick: None
 ) -> None:

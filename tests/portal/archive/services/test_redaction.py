@@ -111,6 +111,7 @@ def test_the_same_file_is_known_when_it_comes_again(
     assert (again.item, again.is_new) == (Slide.objects.get(), False)
 
 
+@pytest.mark.slow
 def test_a_place_that_was_missed_brings_the_file_back(held: Upload, manager: User) -> None:
     elsewhere = PictureBox(0.1, 0.7, 0.2, 0.2)
     job = run_job(quarantine_redact(upload=held, user=manager, boxes=[elsewhere]).job)

@@ -274,6 +274,7 @@ def test_an_ome_zarr_is_one_item_and_leaves_no_name(
     assert zarrs.SECRET.encode() not in stored
 
 
+@pytest.mark.slow
 def test_a_set_with_paths_outside_its_folder_imports_nothing(
     watch: FolderWatch, folder: Path
 ) -> None:

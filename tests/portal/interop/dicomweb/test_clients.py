@@ -116,6 +116,7 @@ def test_wsidicom_reads_it_over_the_web(site: Site, canvas: Canvas) -> None:
     assert np.abs(tile.astype(int) - _tile(site, canvas, 0, 1, 1)).max() <= 3
 
 
+@pytest.mark.slow
 def test_requests_of_slim_are_answered(site: Site, canvas: Canvas) -> None:
     """Requests of Slim: the list of studies, one study, and the frames of its pyramid."""
     requested, root = site.session(), f"{site.url}/api/v1/dicomweb"

@@ -193,6 +193,7 @@ def test_jobs_of_a_lost_batch_are_tried_singly(
     assert doubling.batches == [[0, 1, 2]] and doubling.single == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_all_leases_are_renewed_during_a_batch(
     doubling: Kind, submit: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

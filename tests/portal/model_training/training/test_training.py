@@ -237,6 +237,7 @@ def test_an_export_ends_if_its_folder_is_removed(archive, manager, tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_checkpoint(archive, manager, monkeypatch):
     learning = request_training(archive, manager)
     record_steps(monkeypatch, ends_at=10)

@@ -261,6 +261,7 @@ def second_pts(video: Video) -> int:
     return int(frame_table(video).pts[1])
 
 
+@pytest.mark.slow
 def test_another_wall_is_reported_as_not_found(
     visit: Callable[[str], Video], annotator: User
 ) -> None:
@@ -273,6 +274,7 @@ def test_another_wall_is_reported_as_not_found(
     assert requested.followup.searched_count == 8
 
 
+@pytest.mark.slow
 def test_a_place_is_found_on_a_mosaic(visit: Callable[[str], Video], annotator: User) -> None:
     from portal.mosaics.services.mosaics import mosaic_create
 
@@ -327,6 +329,7 @@ def test_a_place_of_a_still_is_found_and_found_from(
         followup_create(roi=of_video, target=still, user=annotator)
 
 
+@pytest.mark.slow
 def test_a_search_that_loses_its_lease_writes_nothing(
     visit: Callable[[str], Video], annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

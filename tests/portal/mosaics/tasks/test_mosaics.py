@@ -110,6 +110,7 @@ def test_the_parts_and_bounds_of_a_build_are_stored(mosaic: Mosaic) -> None:
     assert mosaic.engine["config_hash"]
 
 
+@pytest.mark.slow
 def test_a_cut_in_the_scene_gives_two_parts_each_with_its_frames_and_layers(
     ingest: Callable[..., Video], lab: Lab, annotator: User, tmp_path: Path
 ) -> None:

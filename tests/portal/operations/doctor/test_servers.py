@@ -86,6 +86,7 @@ def test_a_wrong_clock_is_reported(monkeypatch: pytest.MonkeyPatch, hours: int, 
     assert finding.level == "warning" and word in finding.message
 
 
+@pytest.mark.slow
 def test_an_unreachable_broker_is_an_error(settings: Any) -> None:
     assert only(servers.broker()).level == "ok"
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"

@@ -142,6 +142,7 @@ def test_chunks_of_single_bytes_are_refused(run: Any) -> None:
     assert got.startswith(b"HTTP/1.1 413 ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent",
     [b"GET / HTTP/1.1\r\nHost: t\r\n", POST + b"Content-Length: 1000\r\n\r\na=", b"", b"\r\n"],
@@ -170,6 +171,7 @@ def test_an_empty_line_after_an_answer_does_not_prolong_a_connection(run: Any) -
         assert not read_all(client).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.slow
 def test_a_body_that_trickles_is_given_up(run: Any) -> None:
     recorder = Recorder()
     with run(recorder).connect() as client:
@@ -182,6 +184,7 @@ def test_a_body_that_trickles_is_given_up(run: Any) -> None:
         until(lambda: not recorder.received)  # the application hears of it a little later
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_disconnected(run: Any) -> None:
     async def large(scope: Any, receive: Any, send: Any) -> None:
         await answer(send, b"a" * 2**24)
@@ -194,6 +197,7 @@ def test_a_client_that_does_not_read_is_disconnected(run: Any) -> None:
         until(lambda: running.connections == 0)
 
 
+@pytest.mark.slow
 def test_an_early_answer_reaches_the_client_and_the_rest_of_the_body_is_not_waited_for(
     run: Any,
 ) -> None:

@@ -266,6 +266,7 @@ def test_the_number_of_queries_does_not_grow(world, django_assert_max_num_querie
         _ = [(h.roi.label, h.roi.canvas.case.accession) for h in hits]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_any_sequence_of_edits_gives_the_results_of_an_exact_search(world, monkeypatch, seed):
     monkeypatch.setattr("portal.embeddings.services.indexes.MIN_REBUILD", 6)

@@ -128,6 +128,7 @@ def test_an_invalid_picture_fails_with_its_reason(world):
     assert "Preparing this query" in world_page(world, query)
 
 
+@pytest.mark.slow
 def test_a_viewer_may_retry_only_their_query(world, viewer, client):
     for asker in (world.user, viewer):
         requested = QueryData(

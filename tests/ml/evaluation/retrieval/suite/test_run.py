@@ -85,6 +85,7 @@ def test_the_margin_equals_that_of_the_cells(result):
     assert margin.sets["dots"] == pytest.approx(np.mean(by_hand))
 
 
+@pytest.mark.slow
 def test_query_methods_share_vectors_and_label_metrics_are_not_candidates(data):
     config = read_suite(data / "suite.toml")
     calls = []

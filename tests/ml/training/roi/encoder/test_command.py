@@ -118,6 +118,7 @@ def test_the_patch_network_is_stored_with_the_encoder_and_its_configuration(data
     assert result.embed(image).shape == (NETWORK.embedding_dim,)
 
 
+@pytest.mark.slow
 def test_without_graph_layers_only_the_metric_is_learned(straight, data, tmp_path):
     """The vertex part of what has a graph, from the atlas only."""
     network = vertex_mean_config(NETWORK.in_dim, NETWORK.vertex_dim)
@@ -282,6 +283,7 @@ def test_held_out_regions_are_evaluated_without_effect_on_training(data, tmp_pat
     assert [key for key in expected if not np.array_equal(expected[key], result[key])] == []
 
 
+@pytest.mark.slow
 def test_files_of_one_name_in_two_folders_have_separate_features(data, tmp_path):
     (data / "named").mkdir()
     shutil.copy(data / "more" / "b.png", data / "named" / "a.png")
@@ -298,6 +300,7 @@ def test_sources_that_are_also_held_out_raise_an_error(data, tmp_path):
         train_roi(TrainingRun(config, tmp_path), data=data)
 
 
+@pytest.mark.slow
 def test_a_step_that_does_not_fit_is_taken_with_half_the_regions(data, tmp_path, monkeypatch):
     real, sizes = RoiLearner._project, []
 
@@ -313,6 +316,7 @@ def test_a_step_that_does_not_fit_is_taken_with_half_the_regions(data, tmp_path,
     assert sizes == [6, 3, 3, 3, 3] and run.history["batch"] == [[0, 3]]
 
 
+@pytest.mark.slow
 def test_a_run_ended_by_its_hours_reports_its_steps(data, tmp_path):
     summary = train_roi(TrainingRun(TINY, tmp_path, hours=0.0), data=data)
     assert (summary["stopped_early"], summary["steps"]) == (True, 1)

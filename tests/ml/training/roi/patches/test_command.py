@@ -151,6 +151,7 @@ def test_a_batch_holds_two_views_of_every_example_the_same_by_step(blocks):
     assert not torch.equal(batch.views, batches(4).views)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_workers_draw_the_same_batches_as_one_process(blocks, workers):
     alone, shared = TissueBatches(TINY, blocks), TissueBatches(TINY, blocks, workers=workers)

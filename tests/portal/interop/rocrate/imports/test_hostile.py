@@ -93,6 +93,7 @@ def _zipped(folder: Path, *more: tuple[str, bytes, int]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_zip_larger_than_declared_is_refused(unpacked: Path, other_portal: Lab1) -> None:
     (unpacked / "records" / "rois.jsonl").write_bytes(bytes(2**20))
     path = _zipped(unpacked)

@@ -136,6 +136,7 @@ def test_local_changes_are_reported_and_remain(exported: Exported, other_portal:
     assert Roi.objects.get().name == "Mine"
 
 
+@pytest.mark.slow
 def test_a_case_of_another_lab_and_a_taken_number_are_refused(
     exported: Exported, other_portal: Lab1
 ) -> None:

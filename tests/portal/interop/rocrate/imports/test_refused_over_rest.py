@@ -136,6 +136,7 @@ def test_ids_of_another_lab_are_neither_named_nor_overwritten(
     assert not Slide.objects.exists()
 
 
+@pytest.mark.slow
 def test_over_quota_or_without_disk_space_an_upload_or_import_is_refused(
     browser: Client, other_portal: Lab1, exported: Exported, settings: Any, monkeypatch: Any
 ) -> None:
