@@ -106,7 +106,8 @@ class TrainingRun(Generic[C]):
     _started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self.out.mkdir(parents=True, exist_ok=True)
+        for folder in (self.out, self.weights.parent):
+            folder.mkdir(parents=True, exist_ok=True)
 
     @classmethod
     def of(cls, args: argparse.Namespace, config: C, progress: Progress) -> TrainingRun[C]:

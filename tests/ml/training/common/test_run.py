@@ -144,7 +144,8 @@ def test_networks_are_seeded_and_trained_on_one_thread(tmp_path: Path) -> None:
 
 
 def test_the_summary_has_the_configuration_and_the_log_every_number(tmp_path: Path) -> None:
-    run = TrainingRun(LineConfig(), tmp_path, given_weights=tmp_path / "own.safetensors")
+    run = TrainingRun(LineConfig(), tmp_path, given_weights=tmp_path / "runs" / "own.safetensors")
+    assert run.weights.parent.is_dir(), "a training ends by writing there"
     _trained(run)
     run.history["score"] = [float("nan"), 0.5]
     summary = run.summary(last=2)
