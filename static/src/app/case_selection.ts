@@ -29,7 +29,8 @@ class CaseSelection {
     document.addEventListener("change", (event) => this.change(event));
     document.addEventListener("keydown", (event) => this.key(event));
     document.addEventListener("submit", (event) => this.submit(event));
-    document.addEventListener("htmx:load", () => this.keep());
+    // afterSwap comes before the new rows are painted or clicked, load also after going back
+    for (const name of ["htmx:afterSwap", "htmx:load"]) document.addEventListener(name, () => this.keep());
     this.keep();
   }
 

@@ -16,6 +16,9 @@ from tests.clients import client_of
 
 pytestmark = pytest.mark.browser
 MATCHES = 27  # two pages
+TICKED_WHEN_SWAPPED = """() => document.addEventListener("htmx:afterSwap", () => {
+  window.tickedWhenSwapped = document.querySelectorAll("[data-case-tick]:checked").length;
+}, { once: true })"""
 
 
 @pytest.fixture
@@ -54,6 +57,7 @@ def test_chosen_cases_are_tagged_shared_and_assigned(page: Any) -> None:
     ticks.nth(3).focus()
     page.keyboard.press("Shift+ArrowDown")
     expect(bar).to_contain_text("4 chosen")
+    page.evaluate(TICKED_WHEN_SWAPPED)
 
     bar.get_by_role("button", name="Tag").click()
     expect(page.locator("#tag-cases-title")).to_have_text("Tag 4 cases")
@@ -61,6 +65,7 @@ def test_chosen_cases_are_tagged_shared_and_assigned(page: Any) -> None:
     page.keyboard.press("Enter")
     toast = page.locator(".toast", has_text="added to 4 cases")
     expect(page.locator("#cases .chip", has_text="teaching")).to_have_count(4)
+    assert page.evaluate("window.tickedWhenSwapped") == 4, "a click may come before the rows settle"
     assert _tagged() == ["N-01", "N-02", "N-03", "N-04"]
     toast.get_by_role("button", name="Undo").click()
     expect(page.locator("#cases .chip")).to_have_count(0)
