@@ -148,8 +148,8 @@ class IndexUnreachableError(MlError):
 
     code = "index-unreachable"
 
-    def __init__(self, why: str) -> None:
-        super().__init__(f"the index server cannot be reached: {why}")
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the index server cannot be reached: {reason}")
 
 
 class IndexBusyError(MlError):

@@ -15,7 +15,7 @@ from portal.core.models import BaseModel
 from portal.core.serialized import SerializedDictEncoder
 from portal.jobs.models import Job
 from portal.labs.models import LabOwned, User
-from portal.labs.models.people import LabOwnedQuerySet, ShownManager
+from portal.labs.models.people import LabOwnedQuerySet, WithoutTrashedManager
 
 
 class LabelSet(LabOwned):
@@ -148,7 +148,7 @@ class RoiQuerySet(LabOwnedQuerySet["Roi"]):
         return self.filter(deleted_at__isnull=True)
 
 
-RoiManager = ShownManager.from_queryset(RoiQuerySet)
+RoiManager = WithoutTrashedManager.from_queryset(RoiQuerySet)
 
 
 class Roi(LabOwned):
@@ -208,7 +208,7 @@ class Roi(LabOwned):
         )
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose canvas is not in the trash.
 
         Uses a subquery instead of a join so that a guarded UPDATE only touches the row's own table.
@@ -222,7 +222,7 @@ class Roi(LabOwned):
 
 
 def _on_shared(user: User) -> models.Q:
-    """On a canvas of a shared case; by a subquery for the same reason as ``Roi.shown``."""
+    """On a canvas of a shared case; a subquery for the reason of ``Roi.without_trashed``."""
     shared = Canvas.objects.filter(case_id__in=cases_shared_with(user)).order_by()
     return models.Q(canvas_id__in=shared.values("pk"))
 
@@ -362,7 +362,7 @@ class VideoEvent(LabOwned):
         )
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose canvas is not in the trash."""
         return rows.exclude(canvas__in=canvases_in_trash())
 

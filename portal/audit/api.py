@@ -68,7 +68,7 @@ class AuditViewSet(ApiViewSet[AuditEntry]):
             details = {name: [str(e) for e in errors] for name, errors in form.errors.items()}
             raise InvalidInputError("The filter is not valid.", details={"errors": details})
         services.entries_seal()
-        entries = selectors.entry_list(user_of(request), lab=lab, wanted=form.wanted)
+        entries = selectors.entry_list(user_of(request), lab=lab, filters=form.filters)
         rows = self.paginate_queryset(entries) or []
         return self.get_paginated_response([entry_represent(entry) for entry in rows])
 

@@ -37,7 +37,7 @@ class EntryForm(forms.Form):
             self.fields["actor"].widget = forms.Select(choices=[("", "Anybody"), *people])
 
     @property
-    def wanted(self) -> EntryFilter:
+    def filters(self) -> EntryFilter:
         """Filter of a valid form."""
         clean = self.cleaned_data
         return EntryFilter(

@@ -46,17 +46,17 @@ class Break:
     reason: str
 
 
-def entry_list(user: User, *, lab: Lab, wanted: EntryFilter | None = None) -> QuerySet[AuditEntry]:
+def entry_list(user: User, *, lab: Lab, filters: EntryFilter | None = None) -> QuerySet[AuditEntry]:
     """Entries of the lab, newest first; none unless the user manages the lab."""
     entries: QuerySet[AuditEntry] = AuditEntry.objects.visible_to(user).filter(lab_id=lab.pk)
-    wanted = wanted or EntryFilter()
+    filters = filters or EntryFilter()
     exact = {
-        "actor_id": wanted.actor_id,
-        "action": wanted.action or None,
-        "object_id": wanted.object_id,
-        "case_id": wanted.case_id,
-        "at__gte": wanted.since,
-        "at__lt": wanted.until,
+        "actor_id": filters.actor_id,
+        "action": filters.action or None,
+        "object_id": filters.object_id,
+        "case_id": filters.case_id,
+        "at__gte": filters.since,
+        "at__lt": filters.until,
     }
     entries = entries.filter(**{name: value for name, value in exact.items() if value is not None})
     return entries.select_related("seal").order_by("-id")

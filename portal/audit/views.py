@@ -42,7 +42,7 @@ def entry_list(request: HttpRequest) -> HttpResponse:
     lab = _lab(request)
     form = EntryForm(request.GET, lab=lab)
     entries = selectors.entry_list(
-        user_of(request), lab=lab, wanted=form.wanted if form.is_valid() else None
+        user_of(request), lab=lab, filters=form.filters if form.is_valid() else None
     )
     services.entries_seal()
     page = Paginator(entries, PER_PAGE).get_page(request.GET.get("page"))
@@ -74,7 +74,7 @@ def entry_export(request: HttpRequest, kind: str) -> HttpResponseBase:
     if not form.is_valid():
         raise InvalidInputError("The filter of the log is not valid.")
     services.entries_seal_all()
-    entries = selectors.entry_list(user_of(request), lab=lab, wanted=form.wanted)
+    entries = selectors.entry_list(user_of(request), lab=lab, filters=form.filters)
     return export_response(entries, lab=lab, kind=kind)
 
 

@@ -130,7 +130,7 @@ class Embedding(models.Model):
         )
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose canvas is not in the trash."""
         return rows.exclude(canvas__in=canvases_in_trash())
 

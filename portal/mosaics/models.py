@@ -165,7 +165,7 @@ class Followup(LabOwned):
         )
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Follow-ups whose ROI and target are not on a canvas in the trash."""
         places = Roi.all_objects.filter(canvas__in=canvases_in_trash()).order_by().values("pk")
         return rows.exclude(target__in=canvases_in_trash()).exclude(roi__in=places)

@@ -11,7 +11,7 @@ from portal.archive.models import Canvas
 from portal.labs.models import Lab, User
 from portal.reader_studies.models import DEFAULT_MIN_IOU, NOTE_MAX, BlindUntil
 from portal.reader_studies.selectors.candidates import able_to_draw, images_to_choose
-from portal.reader_studies.services.assignments import WantedReadings
+from portal.reader_studies.services.assignments import ReadingPlan
 
 _DAY = forms.DateInput(attrs={"type": "date"})
 
@@ -33,10 +33,10 @@ class AssignForm(forms.Form):
         self.fields["canvases"].queryset = images_to_choose(user, lab)  # type: ignore[attr-defined]
         self.fields["people"].queryset = able_to_draw(lab)  # type: ignore[attr-defined]
 
-    def wanted(self) -> WantedReadings:
+    def plan(self) -> ReadingPlan:
         """Assignments described by a valid form."""
         data = self.cleaned_data
-        return WantedReadings(
+        return ReadingPlan(
             canvases=list(data["canvases"]),
             people=list(data["people"]),
             due_on=data["due_on"],

@@ -108,7 +108,7 @@ class Assignment(LabOwned):
         return f"{self.canvas} for {self.person}"
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose canvas is not in the trash."""
         return rows.exclude(canvas__in=canvases_in_trash())
 
@@ -155,6 +155,6 @@ class Decision(LabOwned):
         constraints = (models.UniqueConstraint(fields=["study", "finding"], name="decision_once"),)
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose canvas is not in the trash."""
         return rows.exclude(canvas__in=canvases_in_trash())

@@ -30,7 +30,7 @@ class QueueForm(forms.Form):
         self.fields["label"].queryset = label_list(user, lab_id=lab.pk if lab else None)  # type: ignore[attr-defined]
         self.fields["person"].queryset = queue_people(user)  # type: ignore[attr-defined]
 
-    def wanted(self) -> QueueFilter:
+    def filters(self) -> QueueFilter:
         """Filter from the valid fields."""
         self.is_valid()
         data = self.cleaned_data

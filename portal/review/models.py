@@ -37,7 +37,7 @@ class RoiComment(LabOwned):
         ordering = ("created_at", "id")
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose canvas is not in the trash."""
         return rows.exclude(roi__canvas__in=canvases_in_trash())
 

@@ -33,15 +33,15 @@ def queue(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     lab = lab_current(user, chosen=lab_chosen_by(request))
     form = QueueForm(request.GET, user=user, lab=lab)
-    wanted = form.wanted()
-    rois = selectors.review_queue(user, wanted)
+    filters = form.filters()
+    rois = selectors.review_queue(user, filters)
     page = Paginator(rois, PER_PAGE).get_page(request.GET.get("page"))
     managed = lab or labs_with_role(user, at_least=Role.MANAGER).first()
     can_manage = managed is not None and has_role(user, managed.pk, at_least=Role.MANAGER)
     context = {
         "form": form,
         "page_obj": page,
-        "state": wanted.state,
+        "state": filters.state,
         "states": ReviewState.choices,
         "is_filtered": any(request.GET.get(name) for name in FILTERS),
         "may_review": labs_with_role(user, at_least=Role.REVIEWER).exists(),

@@ -105,7 +105,7 @@ class Query(LabOwned):
         return self.canvas_id is not None or self.width_px > 0
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose canvas is not in the trash."""
         return rows.exclude(canvas__in=canvases_in_trash())
 
@@ -170,7 +170,7 @@ class Report(LabOwned):
         return self.name
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose image is not in the trash."""
         return rows.exclude(canvas__in=canvases_in_trash())
 
@@ -201,7 +201,7 @@ class ReportInterpretation(LabOwned):
         )
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose image is not in the trash."""
         return rows.exclude(report__canvas__in=canvases_in_trash())
 
@@ -234,6 +234,6 @@ class ReportRegion(LabOwned):
         )
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose image is not in the trash."""
         return rows.exclude(canvas__in=canvases_in_trash())

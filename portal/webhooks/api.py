@@ -74,29 +74,29 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         wanted, user = dict(serializer.validated_data), user_of(request)
         lab = lab_chosen(user, wanted.pop("lab", None), at_least=Role.MANAGER)
         hook, secret = services.webhook_create(lab=lab, user=user, **wanted)
-        body = self.shown(self.made(hook)) | {"secret": secret}
+        body = self.representation(self.register_created(hook)) | {"secret": secret}
         return Response(body, status=status.HTTP_201_CREATED, headers=NO_STORE)
 
     @extend_schema(summary="A webhook")
     def retrieve(self, request: Request, pk: str) -> Response:
         """A webhook with the numbers of waiting and failed deliveries."""
-        return Response(self.shown(self.seen(self._hook(request, pk))))
+        return Response(self.representation(self.register(self._hook(request, pk))))
 
     @extend_schema(
         request=WebhookChangeSerializer, responses=WebhookSerializer, summary="Change a webhook"
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change a webhook. Setting `is_on` to false fails its waiting deliveries."""
-        hook = self.seen(self._hook(request, pk))
+        hook = self.register(self._hook(request, pk))
         serializer = WebhookChangeSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         services.webhook_update(hook=hook, user=user_of(request), **serializer.validated_data)
-        return Response(self.shown(hook))
+        return Response(self.representation(hook))
 
     @extend_schema(responses={204: None}, summary="Delete a webhook")
     def destroy(self, request: Request, pk: str) -> Response:
         """Delete a webhook with its log."""
-        services.webhook_delete(hook=self.seen(self._hook(request, pk)), user=user_of(request))
+        services.webhook_delete(hook=self.register(self._hook(request, pk)), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(request=None, responses=SecretSerializer, summary="Change the secret")
@@ -164,7 +164,7 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
     def _hook(self, request: Request, pk: str) -> Webhook:
         return selectors.webhook_get(user_of(request), webhook_id=uuid.UUID(pk))
 
-    def shown(self, row: Webhook) -> JsonObject:
+    def representation(self, row: Webhook) -> JsonObject:
         """Representation with counts of deliveries."""
         hook = selectors.webhook_get(user_of(self.request), webhook_id=row.pk)
         return dict(WebhookSerializer(hook).data)

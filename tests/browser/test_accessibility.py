@@ -24,7 +24,7 @@ from portal.labs.models import TokenScope
 from portal.labs.services.tokens import token_create
 from portal.mosaics.services.mosaics import mosaic_create
 from portal.reader_studies.services.assignments import (
-    WantedReadings,
+    ReadingPlan,
     assignment_submit,
     work_assign,
 )
@@ -153,16 +153,16 @@ def look_through(roi: Any, encoder: Any, user: Any) -> None:
 
 def read(canvas: Any, user: Any, readers: list[Any]) -> Any:
     """A study of one slide that both have read, and a slide that is still to be done."""
-    wanted = WantedReadings(canvases=[canvas], people=readers, note="Glands only")
+    plan = ReadingPlan(canvases=[canvas], people=readers, note="Glands only")
     study = study_create(lab=canvas.lab, user=user, name="Glands", note="Outline every gland")
     label = label_set_ensure(lab=canvas.lab).labels.first()
-    for at, reading in enumerate(readings_assign(study=study, user=user, wanted=wanted)):
+    for at, reading in enumerate(readings_assign(study=study, user=user, plan=plan)):
         boxes = [(20 + 4 * at, 20, 80), (200 + 200 * at, 200, 60)]
         for box in boxes:
             roi_create(canvas=canvas, user=reading.person, geometry=square(*box), label=label)
         assignment_submit(assignment=reading, user=reading.person)
-    due = WantedReadings(canvases=[canvas], people=[user, *readers], due_on=date.today())
-    work_assign(lab=canvas.lab, user=user, wanted=due)
+    due = ReadingPlan(canvases=[canvas], people=[user, *readers], due_on=date.today())
+    work_assign(lab=canvas.lab, user=user, plan=due)
     return study
 
 

@@ -99,10 +99,10 @@ def test_a_listener_resumes_when_the_portal_returns(
     assert requests[-1].headers["Last-Event-ID"] == "6"
 
 
-@pytest.mark.parametrize("once", [False, True])
-def test_a_listener_without_any_answer_raises_an_error(once: bool, pauses: list[float]) -> None:
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_listener_without_any_answer_raises_an_error(follow: bool, pauses: list[float]) -> None:
     with client(refused, []) as tessera, pytest.raises(errors.UnreachableError):
-        next(iter(tessera.events(once=once)))
+        next(iter(tessera.events(follow=follow)))
     assert pauses == []
 
 

@@ -326,9 +326,9 @@ def test_events_come_in_order_and_go_on_after_a_lost_answer(seat, tmp_path):
     portal, _ = flaky(seat, tmp_path, lambda request: False)
     with portal as tessera:
         case = tessera.create_case("T-EVENTS")
-        assert list(tessera.events(once=True)) == []
+        assert list(tessera.events(follow=False)) == []
         slide = tessera.upload(case, noise(tmp_path / "heard.png", 77))
-        ready = list(tessera.events("slide.ready", after="0", once=True))
+        ready = list(tessera.events("slide.ready", after="0", follow=False))
         assert slide.id in [job.data["id"] for job in ready]
         last = ready[-1].id
         first, second = (
@@ -343,6 +343,6 @@ def test_events_come_in_order_and_go_on_after_a_lost_answer(seat, tmp_path):
 
     portal, transport = flaky(seat, tmp_path, lose)
     with portal as tessera:
-        heard = tessera.events("roi.saved", canvas=slide.canvas, after=last, once=True)
+        heard = tessera.events("roi.saved", canvas=slide.canvas, after=last, follow=False)
         assert [message.data["id"] for message in heard] == [first.id, second.id]
     assert len(lost) == 1 and len(transport.sent) >= 3

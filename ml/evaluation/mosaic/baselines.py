@@ -38,7 +38,7 @@ class BaselineMosaic:
 
     Attributes:
         placed: index -> (3, 3), frame px to px of its own mosaic.
-        given: indices of its input frames (the Stitcher gets fewer).
+        inputs: indices of its input frames (the Stitcher gets fewer).
         pixels: (H, W, 3) uint8, its mosaic, or None if it makes none.
         peak_mib: peak of its process, above the memory with the frames loaded.
         dropped: index -> reason code, of methods that give one.
@@ -46,7 +46,7 @@ class BaselineMosaic:
     """
 
     placed: dict[int, ArrayF64]
-    given: tuple[int, ...]
+    inputs: tuple[int, ...]
     pixels: ImageU8 | None
     wall_s: float
     cpu_s: float
@@ -57,11 +57,11 @@ class BaselineMosaic:
     meshes: dict[int, ArrayF64] = field(default_factory=dict)
 
 
-class _Found(TypedDict):
+class _Report(TypedDict):
     """Report of a method; see ``BaselineMosaic``."""
 
     placed: dict[int, ArrayF64]
-    given: tuple[int, ...]
+    inputs: tuple[int, ...]
     pixels: ImageU8 | None
     loops: NotRequired[int]
     dropped: NotRequired[dict[int, str]]
@@ -122,7 +122,7 @@ def _sift_step(matcher: Any, later: tuple[Any, Any], earlier: tuple[Any, Any]) -
     return np.asarray(matrix, np.float64)
 
 
-def _run_tessera(frames: list[ImageU8]) -> _Found:
+def _run_tessera(frames: list[ImageU8]) -> _Report:
     with tempfile.TemporaryDirectory() as folder:
         result = build_mosaic(frames, Path(folder) / "mosaic", config=MosaicConfig())
         with open_slide(result.path) as slide:
@@ -134,7 +134,7 @@ def _run_tessera(frames: list[ImageU8]) -> _Found:
             for f in result.frames
             if f.H_mosaic_from_frame is not None and f.component == 0
         },
-        "given": tuple(range(len(frames))),
+        "inputs": tuple(range(len(frames))),
         "pixels": pixels,
         "loops": result.quality.loops_closed if result.quality else 0,
         "dropped": {f.index: f.reason_code for f in result.frames if f.reason_code},
@@ -143,12 +143,12 @@ def _run_tessera(frames: list[ImageU8]) -> _Found:
     }
 
 
-def _run_sift(frames: list[ImageU8]) -> _Found:
+def _run_sift(frames: list[ImageU8]) -> _Report:
     placed = sift_chain(frames)
-    return {"placed": placed, "given": tuple(range(len(frames))), "pixels": None}
+    return {"placed": placed, "inputs": tuple(range(len(frames))), "pixels": None}
 
 
-def _run_stitcher(frames: list[ImageU8]) -> _Found:
+def _run_stitcher(frames: list[ImageU8]) -> _Report:
     """Run SCANS on evenly chosen frames; below 0.6 MP its cameras hold the affine maps."""
     step = max(1, -(-len(frames) // STITCHER_FRAMES))
     input_numbers = tuple(range(0, len(frames), step))
@@ -165,12 +165,12 @@ def _run_stitcher(frames: list[ImageU8]) -> _Found:
         for i, camera in zip(used, cameras, strict=False)
     }
     if status != cv2.Stitcher_OK or mosaic is None:
-        return {"placed": {}, "given": input_numbers, "pixels": None}
+        return {"placed": {}, "inputs": input_numbers, "pixels": None}
     pixels = np.asarray(cv2.cvtColor(mosaic, cv2.COLOR_BGR2RGB), np.uint8)
-    return {"placed": placed, "given": input_numbers, "pixels": pixels}
+    return {"placed": placed, "inputs": input_numbers, "pixels": pixels}
 
 
-_METHODS: dict[str, Callable[[list[ImageU8]], _Found]] = {
+_METHODS: dict[str, Callable[[list[ImageU8]], _Report]] = {
     "tessera": _run_tessera,
     "sift-chain": _run_sift,
     "opencv-scans": _run_stitcher,

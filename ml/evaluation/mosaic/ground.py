@@ -34,7 +34,7 @@ class Ground(Protocol):
     def picture(self) -> ImageU8:
         """(H, W, 3) uint8 texture."""
 
-    def seen(
+    def picture_points(
         self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
     ) -> ArrayF64:
         """(P, 2) picture px seen at frame px; the pose is that over the mean plane."""
@@ -47,7 +47,7 @@ class Hills:
     picture: ImageU8
     relief: float = 0.0
 
-    def seen(
+    def picture_points(
         self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
     ) -> ArrayF64:
         """Shift raised points, to first order by height times distance from the point below."""
@@ -64,7 +64,7 @@ class Tissue:
     picture: ImageU8
     depth: ArrayF32
 
-    def seen(
+    def picture_points(
         self, H_picture_from_frame: ArrayF64, xy: npt.NDArray[np.floating], *, size_px: int
     ) -> ArrayF64:
         """Intersection of each ray of the scope with the tissue.

@@ -46,7 +46,7 @@ def pair_errors(
             if not in_view.any():
                 continue
             here, elsewhere = (
-                ground.seen(truth[index], xy[in_view], size_px=size_px)
+                ground.picture_points(truth[index], xy[in_view], size_px=size_px)
                 for index, xy in ((first, grid), (other, there))
             )
             apart.append(float(np.linalg.norm(here - elsewhere, axis=1).mean()))

@@ -104,7 +104,7 @@ def _view(ground: Ground, pose: ArrayF64, config: SweepConfig) -> ImageU8:
         return scope_view(ground.picture, pose, side)
     rows, columns = np.mgrid[:side, :side]
     xy = np.stack([columns.ravel(), rows.ravel()], axis=1).astype(np.float64)
-    x, y = ground.seen(pose, xy, size_px=side).astype(np.float32).T.reshape(2, side, side)
+    x, y = ground.picture_points(pose, xy, size_px=side).astype(np.float32).T.reshape(2, side, side)
     return np.asarray(cv2.remap(ground.picture, x, y, cv2.INTER_CUBIC), np.uint8)
 
 

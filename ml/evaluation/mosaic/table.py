@@ -34,7 +34,7 @@ class SweepScores(TypedDict):
         fault_reasons: frequency of each reason by fault.
     """
 
-    given: int
+    inputs: int
     registered: int
     usable: int
     model: str
@@ -126,16 +126,16 @@ def score_attempt(
 ) -> SweepScores:
     """Score a mosaic: corner errors, seams, faults and cost; with relief also NCC."""
     size = sweep.frames[0].shape[1]
-    usable = [i for i in mosaic.given if i not in sweep.faults]
+    usable = [i for i in mosaic.inputs if i not in sweep.faults]
     scores: SweepScores = {
-        "given": len(mosaic.given),
+        "inputs": len(mosaic.inputs),
         "registered": len(mosaic.placed),
         "usable": len(usable),
         "model": mosaic.model,
         "loops": mosaic.loops,
         "wall_s": round(mosaic.wall_s, 1),
         "cpu_s": round(mosaic.cpu_s, 1),
-        "cpu_ms_a_frame": round(1e3 * mosaic.cpu_s / max(len(mosaic.given), 1)),
+        "cpu_ms_a_frame": round(1e3 * mosaic.cpu_s / max(len(mosaic.inputs), 1)),
         "peak_mib": round(mosaic.peak_mib),
     }
     common = sorted(set(mosaic.placed) & set(usable))
@@ -263,7 +263,7 @@ def to_markdown(result: SweepTable) -> str:
         [
             row["sweep"],
             row["method"],
-            f"{row['registered']} of {row['given']}",
+            f"{row['registered']} of {row['inputs']}",
             *(_cell(row.get(key, "")) for key in list(_COLUMNS)[1:]),
         ]
         for row in result["rows"]

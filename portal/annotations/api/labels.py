@@ -204,7 +204,9 @@ class LabelApi(ApiViewSet[Label]):
             position=data.get("position"),
             parent=_parent(user_of(request), data.get("parent")),
         )
-        return Response(label_represent(self.made(label)), status=status.HTTP_201_CREATED)
+        return Response(
+            label_represent(self.register_created(label)), status=status.HTTP_201_CREATED
+        )
 
     @extend_schema(responses=LabelSerializer, summary="One label")
     def retrieve(self, request: Request, pk: str) -> Response:
@@ -267,12 +269,12 @@ class LabelApi(ApiViewSet[Label]):
         data |= {"cases": preview.cases, "locked": preview.locked}
         return Response(LabelMergeSerializer(data).data)
 
-    def shown(self, row: Label) -> JsonObject:
+    def representation(self, row: Label) -> JsonObject:
         """Representation of a label in answers."""
         return label_represent(row)
 
     def _label(self, request: Request, pk: str) -> Label:
-        return self.seen(selectors.label_get(user_of(request), uuid.UUID(pk)))
+        return self.register(selectors.label_get(user_of(request), uuid.UUID(pk)))
 
 
 @audited(POST=rejections("label.saved"))

@@ -81,12 +81,12 @@ class RoiRows:
     """
 
     def __init__(
-        self, user: User, wanted: RoiFilter, *, largest_first: bool, with_outlines: bool
+        self, user: User, filters: RoiFilter, *, largest_first: bool, with_outlines: bool
     ) -> None:
-        on_one_canvas = wanted.canvas_id is not None
+        on_one_canvas = filters.canvas_id is not None
         rois = Roi.objects.visible_to(user) if on_one_canvas else Roi.objects.owned_by(user)
         order = ("-area_px", "id") if largest_first else ("created_at", "id")
-        self.ordered: RoiQuerySet = rois.filter(wanted.query()).order_by(*order)
+        self.ordered: RoiQuerySet = rois.filter(filters.query()).order_by(*order)
         self._with_outlines = with_outlines
 
     def read(self, part: QuerySet[Roi]) -> list[RoiRow]:

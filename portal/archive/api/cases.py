@@ -72,7 +72,9 @@ class CaseViewSet(ApiViewSet[Case]):
         case = case_create(lab=lab, user=user_of(request), **values)
         if modality:
             case_modality_set(case=case, user=user_of(request), modality=modality)
-        return Response(self.get_serializer(self.made(case)).data, status=status.HTTP_201_CREATED)
+        return Response(
+            self.get_serializer(self.register_created(case)).data, status=status.HTTP_201_CREATED
+        )
 
     def update(self, request: Request, pk: str, *, partial: bool = False) -> Response:
         """Replace the details of a case."""

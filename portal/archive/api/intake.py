@@ -44,7 +44,7 @@ from portal.archive.services.gate.quarantine import (
     quarantine_release,
     quarantine_retry,
 )
-from portal.archive.services.gate.rules import IntakeWanted, intake_rules_set
+from portal.archive.services.gate.rules import IntakeRuleValues, intake_rules_set
 from portal.archive.services.items import ItemReceived
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import NotFoundError
@@ -457,7 +457,7 @@ class IntakeRulesApi(LabSettingsApi[IntakeRules]):
     ) -> IntakeRules:
         """Set the rules; some keep their value if they are left out."""
         unchanged = {name: getattr(row, name) for name in _MAY_BE_LEFT_OUT}
-        return intake_rules_set(lab=lab, user=user, wanted=IntakeWanted(**unchanged | {**data}))
+        return intake_rules_set(lab=lab, user=user, values=IntakeRuleValues(**unchanged | {**data}))
 
 
 def _answered(request: Request, received: ItemReceived) -> Response:

@@ -217,7 +217,7 @@ class Migration(migrations.Migration):
                 ('case', models.ForeignKey(help_text='Empty for a crate that was not imported', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='uploads', to='archive.case')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
-                ('whole', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='archive.upload')),
+                ('joined_upload', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='archive.upload')),
             ],
             options={
                 'abstract': False,

@@ -161,7 +161,7 @@ class UploadState(models.TextChoices):
 class Upload(LabOwned):
     """A transfer of one file into a case, at once or in pieces; once stored, it has an asset.
 
-    In pieces it may arrive as several parts at once: rows of their own, of which ``whole`` is made.
+    It may arrive in several parts at once: rows of their own, joined to make ``joined_upload``.
     A crate brings a whole case: it has no case before it is imported, and never an asset.
     """
 
@@ -185,7 +185,9 @@ class Upload(LabOwned):
     error_code = models.CharField(max_length=60, blank=True)
     error_message = models.TextField(blank=True)
     is_part = models.BooleanField(default=False)
-    whole = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="parts")
+    joined_upload = models.ForeignKey(
+        "self", null=True, on_delete=models.CASCADE, related_name="parts"
+    )
     part_number = models.PositiveIntegerField(default=0)
     asset = models.ForeignKey(Asset, null=True, on_delete=models.PROTECT, related_name="uploads")
     release_reason = models.CharField(

@@ -10,7 +10,7 @@ from django.db import models
 from django.utils import timezone
 
 from portal.labs.models import Lab, LabOwned, Membership, User
-from portal.labs.models.people import LabOwnedQuerySet, ShownManager
+from portal.labs.models.people import LabOwnedQuerySet, WithoutTrashedManager
 
 
 class CaseShareQuerySet(LabOwnedQuerySet["CaseShare"]):
@@ -25,7 +25,7 @@ class CaseShareQuerySet(LabOwnedQuerySet["CaseShare"]):
         return self.open().exclude(accepted_at=None)
 
 
-CaseShareManager = ShownManager.from_queryset(CaseShareQuerySet)
+CaseShareManager = WithoutTrashedManager.from_queryset(CaseShareQuerySet)
 
 
 class CaseShare(LabOwned):
@@ -70,7 +70,7 @@ class CaseShare(LabOwned):
         return "offered" if self.accepted_at is None else "accepted"
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows whose case is not in the trash."""
         return rows.filter(case__trash_entry=None)
 

@@ -66,7 +66,7 @@ class Trashable(LabOwned):
         abstract = True
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows that are not in the trash."""
         return rows.filter(trash_entry=None)
 

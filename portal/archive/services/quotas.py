@@ -39,7 +39,7 @@ def quota_used_bytes(lab_id: uuid.UUID) -> int:
     stored = Asset.objects.filter(lab_id=lab_id).aggregate(sum=Sum("size_bytes"))["sum"] or 0
     is_open = Q(state__in=(UploadState.RECEIVING, UploadState.CHECKING))
     is_refused = Q(state=UploadState.REFUSED, case=None)
-    under_way = Upload.objects.filter(is_open | is_refused, lab_id=lab_id, whole=None)
+    under_way = Upload.objects.filter(is_open | is_refused, lab_id=lab_id, joined_upload=None)
     # a joined upload counts instead of its parts
     coming = under_way.aggregate(sum=Sum(F("size_bytes")))
     return int(stored + (coming["sum"] or 0))

@@ -109,7 +109,7 @@ def _refused(swept: Swept) -> Swept:
 
 def _transfers(before_s: float, older_than: timedelta, dry_run: bool) -> int:
     stale = Upload.objects.filter(asset=None, updated_at__lt=timezone.now() - older_than)
-    uploads = list(stale.exclude(state=UploadState.CHECKING).filter(whole=None))
+    uploads = list(stale.exclude(state=UploadState.CHECKING).filter(joined_upload=None))
     if not dry_run:
         for upload in uploads:
             upload_discard(upload=upload)

@@ -46,7 +46,7 @@ from portal.archive.services.gate.redaction_templates import (
     redaction_template_delete,
     redaction_template_save,
 )
-from portal.archive.services.gate.rules import IntakeWanted, intake_rules_set
+from portal.archive.services.gate.rules import IntakeRuleValues, intake_rules_set
 from portal.core.api.etags import edited_by_page
 from portal.core.errors import InvalidInputError, PortalError, StaleVersionError
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
@@ -95,7 +95,7 @@ def intake_rules(request: HttpRequest) -> HttpResponse:
     user, data = user_of(request), request.POST
     lab = lab_get(user, slug=data.get("lab"), chosen=lab_chosen_by(request))
     rules = intake_rules_of(lab.pk)
-    wanted = IntakeWanted(
+    values = IntakeRuleValues(
         takes_names_out="takes_names_out" in data,
         must_be_clean="must_be_clean" in data,
         titles_from_files="titles_from_files" in data,
@@ -107,7 +107,7 @@ def intake_rules(request: HttpRequest) -> HttpResponse:
     )
     try:
         with edited_by_page(request, rules):
-            intake_rules_set(lab=lab, user=user, wanted=wanted)
+            intake_rules_set(lab=lab, user=user, values=values)
         messages.success(request, f"The rules by which {lab.name} takes files in were saved.")
     except StaleVersionError:
         text = "Someone else has changed the rules in the meantime; they are shown as they are now."

@@ -99,7 +99,7 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
                 answer[name] = value
         return answer
 
-    def seen(self, row: _Edited) -> _Edited:
+    def register(self, row: _Edited) -> _Edited:
         """Register the row that the request shows or changes, and check ``If-Match``.
 
         Raises:
@@ -115,18 +115,18 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
             require_match(self.request, row, required=required)
         except StaleVersionError as error:
             now = present(row)
-            body = self.shown(now)
+            body = self.representation(now)
             tag = tag_of(JSONRenderer().render(body), edit_tag=edit_tag(now))
             error.details |= {"current_version": tag, "current": body}
             raise
         return row
 
-    def made(self, row: _Edited) -> _Edited:
+    def register_created(self, row: _Edited) -> _Edited:
         """Register the row that the request created, so that the response has its edit tag."""
         self.edit_tag = edit_tag(row)
         return row
 
-    def shown(self, row: Any) -> Any:
+    def representation(self, row: Any) -> Any:
         """Representation of an editable row in a response."""
         raise NotImplementedError
 
@@ -208,11 +208,11 @@ class ApiViewSet(ApiView, GenericViewSet[_Row]):
         """Return the object if it is visible to the user, and check ``If-Match``."""
         row: Any = super().get_object()
         if self.if_match and shows_one(self, self.request.method):
-            self.seen(row)
+            self.register(row)
         typed_row: _Row = row
         return typed_row
 
-    def shown(self, row: Any) -> Any:
+    def representation(self, row: Any) -> Any:
         """Serialised row with the annotations of the view's query."""
         counted = self.get_queryset().filter(pk=row.pk).first()
         return self.get_serializer(counted or row).data

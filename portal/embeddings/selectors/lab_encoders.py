@@ -80,7 +80,7 @@ def rois_for_lab_encoder(encoder: Encoder, limit: int) -> list[Roi]:
 
 def _base_embeddings(encoder: Encoder) -> QuerySet[Embedding]:
     rows = Embedding.all_objects.filter(CURRENT, lab=encoder.lab, encoder=encoder.base_id)
-    return Embedding.shown(rows) if encoder.is_trained else rows
+    return Embedding.without_trashed(rows) if encoder.is_trained else rows
 
 
 def lab_encoder_progress(encoder: Encoder) -> tuple[int, int]:

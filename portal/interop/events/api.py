@@ -17,7 +17,7 @@ from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError
 from portal.core.http.audit_rules import not_audited
 from portal.core.models import Event
-from portal.interop.events.selectors import STREAMED, WantedEvents, event_latest, event_stretch
+from portal.interop.events.selectors import STREAMED, EventFilter, event_latest, event_stretch
 from portal.labs.models import ApiToken
 from portal.labs.requests import user_of
 from portal.webhooks.catalogue import message_of
@@ -91,8 +91,8 @@ class EventsApi(ApiView):
             body = _ended(event_latest(), has_more=False)
         else:
             token = request.auth if isinstance(request.auth, ApiToken) else None
-            wanted = WantedEvents(data["types"], canvas_id, token)
-            stretch = event_stretch(user, after, wanted)
+            filters = EventFilter(data["types"], canvas_id, token)
+            stretch = event_stretch(user, after, filters)
             messages = "".join(_message(event) for event in stretch.events)
             body = messages + _ended(stretch.until, has_more=stretch.has_more)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

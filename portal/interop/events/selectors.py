@@ -53,7 +53,7 @@ HOLE_S = 15.0  # longer than a write takes, as in ``portal.review``; older gaps 
 
 
 @dataclass(frozen=True, slots=True)
-class WantedEvents:
+class EventFilter:
     """Filter of an event stream.
 
     Attributes:
@@ -97,7 +97,7 @@ def event_latest() -> int:
     return newest or 0
 
 
-def event_stretch(user: User, after: int, wanted: WantedEvents) -> Stretch:
+def event_stretch(user: User, after: int, filters: EventFilter) -> Stretch:
     """Events after an id, of the user's labs, without those that are hidden from the user."""
     rows = _ahead(after)
     until = _settled(after, rows, timezone.now())
@@ -110,8 +110,8 @@ def event_stretch(user: User, after: int, wanted: WantedEvents) -> Stretch:
         rows_of = Event.objects.filter(id__gt=after, id__lte=until, lab_id__in=mine)
         events = [
             event
-            for event in rows_of.filter(name__in=wanted.names()).order_by("id")
-            if waits(event.name, event.payload) and _is_on(event, wanted.canvas_id)
+            for event in rows_of.filter(name__in=filters.names()).order_by("id")
+            if waits(event.name, event.payload) and _is_on(event, filters.canvas_id)
         ]
         hidden = _hidden(user, events)
         visible_events = [event for event in events if event.pk not in hidden]

@@ -38,7 +38,7 @@ class LabSettingsApi(ApiView, Generic[_Row]):
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """Return the settings. Members of the lab only."""
         lab = lab_named(user_of(request), id)
-        return Response(self.shown(self.seen(self.current(lab))))
+        return Response(self.representation(self.register(self.current(lab))))
 
     def put(self, request: Request, id: uuid.UUID) -> Response:
         """Replace the settings. Managers of the lab only."""
@@ -47,9 +47,9 @@ class LabSettingsApi(ApiView, Generic[_Row]):
         require_role(user, lab.pk, at_least=Role.MANAGER)
         body = self.serializer_class(data=request.data)
         body.is_valid(raise_exception=True)
-        row = self.seen(self.current(lab))
-        return Response(self.shown(self.change(lab, user, row, body.validated_data)))
+        row = self.register(self.current(lab))
+        return Response(self.representation(self.change(lab, user, row, body.validated_data)))
 
-    def shown(self, row: _Row) -> Any:
+    def representation(self, row: _Row) -> Any:
         """The settings as every answer has them."""
         return self.serializer_class(row).data

@@ -174,24 +174,24 @@ class LabOwnedQuerySet(models.QuerySet[_Model]):
         return self.filter(owned if shared is None else owned | shared).not_hidden_from(user)
 
 
-class ShownManager(models.Manager[_Model]):
-    """Manager of the rows that the model's ``shown`` selects; ``all_objects`` has all rows."""
+class WithoutTrashedManager(models.Manager[_Model]):
+    """Rows that the model's ``without_trashed`` selects; ``all_objects`` has all rows."""
 
     def get_queryset(self) -> models.QuerySet[_Model]:
         """Rows that are not hidden."""
-        row_filter = getattr(self.model, "shown", None)
+        row_filter = getattr(self.model, "without_trashed", None)
         rows = super().get_queryset()
         return rows if row_filter is None else row_filter(rows)
 
 
-LabOwnedManager = ShownManager.from_queryset(LabOwnedQuerySet)
+LabOwnedManager = WithoutTrashedManager.from_queryset(LabOwnedQuerySet)
 
 
 class LabOwned(BaseModel):
     """A row that belongs to one lab.
 
-    ``objects`` and relations to many only have the rows that ``shown`` selects: items in the trash
-    are only found through ``all_objects``.
+    ``objects`` and relations to many only have the rows that ``without_trashed`` selects: items
+    in the trash are only found through ``all_objects``.
     """
 
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="+")
@@ -202,7 +202,7 @@ class LabOwned(BaseModel):
         abstract = True
 
     @classmethod
-    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+    def without_trashed(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Rows that are not hidden; overridden by models that can be in the trash."""
         return rows
 

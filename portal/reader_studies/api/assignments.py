@@ -27,7 +27,7 @@ from portal.reader_studies.serializers import (
     AssignSerializer,
 )
 from portal.reader_studies.services.assignments import (
-    WantedReadings,
+    ReadingPlan,
     assignment_remove,
     assignment_reopen,
     assignment_submit,
@@ -60,16 +60,16 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         query.is_valid(raise_exception=True)
         data = query.validated_data
         names = ("person", "lab", "study", "canvas")
-        wanted: dict[str, Any] = {f"{name}_id": data.get(name) for name in names}
-        wanted["is_done"] = data["done"]
-        return work_list(user_of(self.request), WorkFilter(**wanted))
+        filters: dict[str, Any] = {f"{name}_id": data.get(name) for name in names}
+        filters["is_done"] = data["done"]
+        return work_list(user_of(self.request), WorkFilter(**filters))
 
     def get_object(self) -> Assignment:
         """Assignment in the list."""
         assignment = assignment_get(user_of(self.request), uuid.UUID(self.kwargs["pk"]))
-        return self.seen(assignment)
+        return self.register(assignment)
 
-    def shown(self, row: Assignment) -> Any:
+    def representation(self, row: Assignment) -> Any:
         """Representation of an assignment in answers."""
         return AssignmentSerializer(self.get_object()).data
 
@@ -95,7 +95,7 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         if not canvases:
             raise InvalidInputError("canvases, cases: name at least one image.")
         lab = canvases[0].lab
-        wanted = WantedReadings(
+        plan = ReadingPlan(
             canvases=canvases,
             people=people_named(lab, data["people"]),
             due_on=data.get("due_on"),
@@ -103,10 +103,10 @@ class AssignmentApi(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet
         )
         if data.get("study"):
             study = study_get(user, data["study"])
-            assignments = readings_assign(study=study, user=user, wanted=wanted)
+            assignments = readings_assign(study=study, user=user, plan=plan)
         else:
-            assignments = work_assign(lab=lab, user=user, wanted=wanted)
-        total = len(wanted.canvases) * len(wanted.people)
+            assignments = work_assign(lab=lab, user=user, plan=plan)
+        total = len(plan.canvases) * len(plan.people)
         counts = {"made": len(assignments), "known": total - len(assignments)}
         return Response(counts, status=status.HTTP_201_CREATED)
 

@@ -76,7 +76,7 @@ class Load:
     due_on: date | None
 
 
-def work_list(user: User, wanted: WorkFilter = WorkFilter()) -> QuerySet[Assignment]:
+def work_list(user: User, filters: WorkFilter = WorkFilter()) -> QuerySet[Assignment]:
     """Assignments of the user, and all of the labs they manage; open ones first, by due date.
 
     Each with ``region_count`` (regions that its reader drew on the image since, as far as ``user``
@@ -94,7 +94,7 @@ def work_list(user: User, wanted: WorkFilter = WorkFilter()) -> QuerySet[Assignm
     return (
         Assignment.objects.owned_by(user)
         .filter(Q(person=user) | Q(lab__in=managed))
-        .filter(wanted.query())
+        .filter(filters.query())
         .select_related("canvas__case", "person", "study", "lab", "assigned_by")
         .defer("canvas__levels")
         .annotate(

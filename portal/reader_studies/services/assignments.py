@@ -27,7 +27,7 @@ MAX_ASSIGNMENTS = 5_000  # images times people
 
 
 @dataclass(frozen=True, slots=True)
-class WantedReadings:
+class ReadingPlan:
     """Images and users; each image is assigned to each user."""
 
     canvases: Sequence[Canvas]
@@ -40,7 +40,7 @@ def work_assign(
     *,
     lab: Lab,
     user: User,
-    wanted: WantedReadings,
+    plan: ReadingPlan,
     study: Study | None = None,
     is_blind: bool = False,
 ) -> list[Assignment]:
@@ -58,10 +58,10 @@ def work_assign(
 
     """
     require_assign(user, lab.pk)
-    _check(lab, wanted)
-    note = wanted.note.strip()
+    _check(lab, plan)
+    note = plan.note.strip()
     with transaction.atomic():
-        open_ones = Assignment.objects.filter(lab=lab, study=study, canvas__in=wanted.canvases)
+        open_ones = Assignment.objects.filter(lab=lab, study=study, canvas__in=plan.canvases)
         if study is None:
             open_ones = open_ones.filter(submitted_at=None)
         open_pairs = set(open_ones.values_list("canvas_id", "person_id"))
@@ -71,13 +71,13 @@ def work_assign(
                 study=study,
                 canvas=canvas,
                 person=person,
-                due_on=wanted.due_on,
+                due_on=plan.due_on,
                 note=note,
                 is_blind=is_blind,
                 assigned_by=user,
             )
-            for canvas in wanted.canvases
-            for person in wanted.people
+            for canvas in plan.canvases
+            for person in plan.people
             if (canvas.pk, person.pk) not in open_pairs
         ]
         Assignment.all_objects.bulk_create(rows, ignore_conflicts=True)
@@ -205,19 +205,19 @@ def _revisions(assignment: Assignment, study: Study) -> list[uuid.UUID]:
     return [pk for pk, roi_id, version in keys if versions.get(roi_id) == version]
 
 
-def _check(lab: Lab, wanted: WantedReadings) -> None:
-    if not wanted.canvases or not wanted.people:
+def _check(lab: Lab, plan: ReadingPlan) -> None:
+    if not plan.canvases or not plan.people:
         raise InvalidInputError("Choose at least one image and one person.")
-    if (count := len(wanted.canvases) * len(wanted.people)) > MAX_ASSIGNMENTS:
+    if (count := len(plan.canvases) * len(plan.people)) > MAX_ASSIGNMENTS:
         raise InvalidInputError(f"At most {MAX_ASSIGNMENTS:,} at once, not {count:,}.")
-    if any(canvas.lab_id != lab.pk for canvas in wanted.canvases):
+    if any(canvas.lab_id != lab.pk for canvas in plan.canvases):
         raise InvalidInputError("canvases: an image belongs to another lab.")
     able = members_who_draw(lab).filter(user__is_active=True)
     able_ids = set(able.values_list("user_id", flat=True))
-    for person in wanted.people:
+    for person in plan.people:
         if person.pk not in able_ids:
             raise InvalidInputError(f"{person} may not draw in {lab.name}.", code="no-annotator")
-    _check_note(wanted.note)
+    _check_note(plan.note)
 
 
 def _check_note(note: str) -> None:

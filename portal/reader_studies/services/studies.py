@@ -14,7 +14,7 @@ from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import Lab, User
 from portal.reader_studies.models import DEFAULT_MIN_IOU, NOTE_MAX, Assignment, BlindUntil, Study
 from portal.reader_studies.rules import require_assign
-from portal.reader_studies.services.assignments import WantedReadings, work_assign
+from portal.reader_studies.services.assignments import ReadingPlan, work_assign
 from portal.reader_studies.services.notifications import study_event_emit
 
 MIN_READERS = 2
@@ -66,7 +66,7 @@ def study_create(
     return study
 
 
-def readings_assign(*, study: Study, user: User, wanted: WantedReadings) -> list[Assignment]:
+def readings_assign(*, study: Study, user: User, plan: ReadingPlan) -> list[Assignment]:
     """Assign images of a study to at least two readers each; nobody gets an image of the study
     twice.
 
@@ -80,14 +80,14 @@ def readings_assign(*, study: Study, user: User, wanted: WantedReadings) -> list
     if is_blind and study.unblinded_at is not None:
         raise ConflictError("This study was unblinded. Start another one.", code="unblinded")
     readers: defaultdict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
-    readings = study.readings.filter(canvas__in=wanted.canvases)
+    readings = study.readings.filter(canvas__in=plan.canvases)
     for canvas_id, person_id in readings.order_by().values_list("canvas_id", "person_id"):
         readers[canvas_id].add(person_id)
-    new = {person.pk for person in wanted.people}
-    for canvas in wanted.canvases:
+    new = {person.pk for person in plan.people}
+    for canvas in plan.canvases:
         if len(new | readers[canvas.pk]) < MIN_READERS:
             raise InvalidInputError(f"{canvas.name}: choose at least two readers.")
-    return work_assign(lab=study.lab, user=user, wanted=wanted, study=study, is_blind=is_blind)
+    return work_assign(lab=study.lab, user=user, plan=plan, study=study, is_blind=is_blind)
 
 
 def study_unblind(*, study: Study, user: User) -> Study:

@@ -118,7 +118,7 @@ def assign(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     return assign_page(
         request,
         row.lab,
-        lambda wanted: readings_assign(study=row, user=user, wanted=wanted),
+        lambda plan: readings_assign(study=row, user=user, plan=plan),
         then=reverse("reader_studies:study", args=[row.pk]),
         study=row,
     )

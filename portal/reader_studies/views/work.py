@@ -54,8 +54,8 @@ def mine(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     lab = lab_current(user, chosen=lab_chosen_by(request))
     is_done = request.GET.get("done") == "1"
-    wanted = WorkFilter(person_id=user.pk, lab_id=lab.pk if lab else None, is_done=is_done)
-    rows = work_list(user, wanted)
+    filters = WorkFilter(person_id=user.pk, lab_id=lab.pk if lab else None, is_done=is_done)
+    rows = work_list(user, filters)
     rejected = rejected_regions(user, lab_id=lab.pk if lab else None)
     context = {
         "page_obj": Paginator(rows, PER_PAGE).get_page(request.GET.get("page")),
@@ -87,8 +87,8 @@ def assigned(request: HttpRequest) -> HttpResponse:
     lab = _managed(request, user)
     is_done = request.GET.get("done") == "1"
     person = _uuid(request.GET.get("person", ""))
-    wanted = WorkFilter(lab_id=lab.pk, is_done=is_done, person_id=person)
-    rows = work_list(user, wanted)
+    filters = WorkFilter(lab_id=lab.pk, is_done=is_done, person_id=person)
+    rows = work_list(user, filters)
     context = {
         "lab": lab,
         "loads": load_of(lab),
@@ -109,7 +109,7 @@ def assign(request: HttpRequest) -> HttpResponse:
     return assign_page(
         request,
         lab,
-        lambda wanted: services.work_assign(lab=lab, user=user, wanted=wanted),
+        lambda plan: services.work_assign(lab=lab, user=user, plan=plan),
         then=f"{reverse('reader_studies:assigned')}?lab={lab.slug}",
     )
 
@@ -195,7 +195,7 @@ class Choosing(TypedDict):
 def assign_page(
     request: HttpRequest,
     lab: Lab,
-    assign: Callable[[services.WantedReadings], list[Assignment]],
+    assign: Callable[[services.ReadingPlan], list[Assignment]],
     *,
     then: str,
     study: Study | None = None,
@@ -207,7 +207,7 @@ def assign_page(
         status = 400
         if form.is_valid():
             try:
-                assignments = assign(form.wanted())
+                assignments = assign(form.plan())
             except PortalError as error:
                 if error.status not in {400, 409}:
                     raise

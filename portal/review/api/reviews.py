@@ -59,14 +59,14 @@ class ReviewApi(ApiViewSet[Roi]):
         query.is_valid(raise_exception=True)
         data = query.validated_data
         names = ("state", "case", "since", "until")
-        wanted = QueueFilter(
+        filters = QueueFilter(
             lab_id=data.get("lab"),
             canvas_id=data.get("canvas"),
             label_id=data.get("label"),
             person_id=data.get("person"),
             **{name: data[name] for name in names if name in data},
         )
-        page = self.paginate_queryset(review_queue(user_of(request), wanted))
+        page = self.paginate_queryset(review_queue(user_of(request), filters))
         return self.get_paginated_response(QueuedSerializer(page, many=True).data)
 
 

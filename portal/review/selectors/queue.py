@@ -52,7 +52,7 @@ class QueueFilter:
         return query
 
 
-def review_queue(user: User, wanted: QueueFilter) -> RoiQuerySet:
+def review_queue(user: User, filters: QueueFilter) -> RoiQuerySet:
     """Live ROIs of the user's own labs with ``comment_count``, longest unchanged first."""
     comments = (
         RoiComment.objects.filter(roi=OuterRef("pk"))
@@ -63,7 +63,7 @@ def review_queue(user: User, wanted: QueueFilter) -> RoiQuerySet:
     return (
         Roi.objects.owned_by(user)
         .live()
-        .filter(wanted.query())
+        .filter(filters.query())
         .select_related("canvas__case", "canvas__video", "label", "created_by")
         .defer("foreign", "geometry")
         .annotate(

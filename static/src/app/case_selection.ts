@@ -178,11 +178,11 @@ class CaseSelection {
     const kind = form.dataset.selectionForm;
     if (!kind) return;
     event.preventDefault();
-    const given = new FormData(form);
-    const data = Object.fromEntries(given) as Record<string, string>;
+    const formData = new FormData(form);
+    const data = Object.fromEntries(formData) as Record<string, string>;
     const button = event.submitter as HTMLButtonElement | null;
     if (kind === "share") void this.share(form, data);
-    else if (kind === "details") void this.describe(form, data, given.getAll("clear") as string[]);
+    else if (kind === "details") void this.describe(form, data, formData.getAll("clear") as string[]);
     else void this.tag(form, data.tag?.trim() ?? "", button?.value === "remove" ? "remove" : "add");
   }
 

@@ -89,10 +89,10 @@ export function relabelBatches(ids: readonly number[], points: MapPoints): { can
     if (idsOfCanvas) idsOfCanvas.push(at);
     else byCanvas.set(canvas, [at]);
   }
-  return [...byCanvas].flatMap(([canvas, own]) =>
-    Array.from({ length: Math.ceil(own.length / BATCH_SIZE) }, (_, part) => ({
+  return [...byCanvas].flatMap(([canvas, canvasIds]) =>
+    Array.from({ length: Math.ceil(canvasIds.length / BATCH_SIZE) }, (_, part) => ({
       canvas,
-      ids: own.slice(part * BATCH_SIZE, (part + 1) * BATCH_SIZE),
+      ids: canvasIds.slice(part * BATCH_SIZE, (part + 1) * BATCH_SIZE),
     })),
   );
 }

@@ -52,8 +52,8 @@ export class TransferRate {
 }
 
 /** Percentage, rounded down, so that 100 % means complete. */
-export function percentText(part: number, whole: number): string {
-  return `${Math.floor((100 * part) / Math.max(whole, 1))} %`;
+export function percentText(part: number, total: number): string {
+  return `${Math.floor((100 * part) / Math.max(total, 1))} %`;
 }
 
 export function sizeText(bytes: number): string {

@@ -9,7 +9,7 @@ from django.conf import settings as django_settings
 
 from portal.labs.models import ApiToken
 from portal.reader_studies.services.assignments import (
-    WantedReadings,
+    ReadingPlan,
     assignment_submit,
     work_assign,
 )
@@ -157,8 +157,8 @@ def test_tables_of_assignments_fit_a_phone(
 ) -> None:
     canvas = ingest(slide_file)
     with DATABASE:
-        wanted = WantedReadings(canvases=[canvas], people=[manager], due_on=date.today())
-        (work,) = work_assign(lab=canvas.lab, user=manager, wanted=wanted)
+        plan = ReadingPlan(canvases=[canvas], people=[manager], due_on=date.today())
+        (work,) = work_assign(lab=canvas.lab, user=manager, plan=plan)
     page = open_page("/work/", user=manager)
     paths = ["/work/", "/work/lab/"]
     page.set_viewport_size({"width": 400, "height": 800})

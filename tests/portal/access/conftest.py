@@ -33,7 +33,7 @@ from portal.labs.services.service_accounts import service_account_create
 from portal.labs.services.tokens import token_create
 from portal.mosaics.build_cache import build_cache_preview
 from portal.reader_studies.models import Assignment, Study
-from portal.reader_studies.services.assignments import WantedReadings, work_assign
+from portal.reader_studies.services.assignments import ReadingPlan, work_assign
 from portal.reader_studies.services.studies import readings_assign, study_create
 from portal.webhooks.models import Webhook, WebhookDelivery
 from portal.webhooks.services import webhook_create, webhook_ping
@@ -180,11 +180,11 @@ def _assigned_reading(made: world.World, cast: Cast) -> tuple[Study, Assignment]
     readings_assign(
         study=study,
         user=manager,
-        wanted=WantedReadings(canvases=[_video_canvas(made)], people=readers),
+        plan=ReadingPlan(canvases=[_video_canvas(made)], people=readers),
     )
     User.objects.filter(pk=readers[1].pk).update(is_active=False)
-    wanted = WantedReadings(canvases=[made.canvas], people=[manager])
-    return study, work_assign(lab=lab, user=manager, wanted=wanted)[0]
+    plan = ReadingPlan(canvases=[made.canvas], people=[manager])
+    return study, work_assign(lab=lab, user=manager, plan=plan)[0]
 
 
 def _notification(made: world.World, cast: Cast) -> Notification:

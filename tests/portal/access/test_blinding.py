@@ -22,7 +22,7 @@ from portal.embeddings.models import Embedding
 from portal.jobs.models import Job
 from portal.operations.audit_middleware import RECENT
 from portal.reader_studies.models import Study
-from portal.reader_studies.services.assignments import WantedReadings
+from portal.reader_studies.services.assignments import ReadingPlan
 from portal.reader_studies.services.studies import readings_assign, study_create, study_unblind
 from portal.review.services.comments import comment_add
 from portal.review.services.presence import presence_note
@@ -80,8 +80,8 @@ def _blind(scene: Scene) -> Iterator[Study]:
     with transaction.atomic():
         study = study_create(lab=scene.world.case.lab, user=manager, name="Blind")
         canvases = [scene.world.canvas, scene.world.video.canvas]
-        wanted = WantedReadings(canvases=canvases, people=[manager, other])
-        readings_assign(study=study, user=manager, wanted=wanted)
+        plan = ReadingPlan(canvases=canvases, people=[manager, other])
+        readings_assign(study=study, user=manager, plan=plan)
         RECENT.clear()
         yield study
         transaction.set_rollback(True)

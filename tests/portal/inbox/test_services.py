@@ -27,7 +27,7 @@ from portal.jobs.models import Job, JobState
 from portal.labs.models import Lab, Membership, User
 from portal.mosaics.models import Mosaic
 from portal.reader_studies.services.assignments import (
-    WantedReadings,
+    ReadingPlan,
     assignment_remove,
     work_assign,
 )
@@ -103,7 +103,7 @@ def test_a_person_is_not_notified_of_their_own_action(
     rois_review(user=manager, rois=[(roi.pk, 1)], state="submitted")
     reject(roi, manager, f"Not good enough, @{manager.email}")
     comment_add(roi=roi, user=manager, text="Again")
-    work_assign(lab=lab, user=manager, wanted=WantedReadings(canvases=[canvas], people=[manager]))
+    work_assign(lab=lab, user=manager, plan=ReadingPlan(canvases=[canvas], people=[manager]))
     assert not Notification.objects.exists()
 
 
@@ -156,8 +156,8 @@ def test_several_images_assigned_at_once_are_one_notification(
     lab: Lab, canvas: Canvas, manager: User, annotator: User, anna: User
 ) -> None:
     second = make_canvas(lab, accession="S-2")
-    wanted = WantedReadings(canvases=[canvas, second], people=[annotator, anna])
-    work_assign(lab=lab, user=manager, wanted=wanted)
+    plan = ReadingPlan(canvases=[canvas, second], people=[annotator, anna])
+    work_assign(lab=lab, user=manager, plan=plan)
     for person in (annotator, anna):
         row = Notification.objects.get(recipient=person)
         assert (row.kind, row.params, row.assignment) == ("work.assigned", {"count": 2}, None)
@@ -166,8 +166,8 @@ def test_several_images_assigned_at_once_are_one_notification(
 def test_an_assignment_that_is_removed_takes_its_notification_along(
     lab: Lab, canvas: Canvas, manager: User, annotator: User
 ) -> None:
-    wanted = WantedReadings(canvases=[canvas], people=[annotator])
-    (made,) = work_assign(lab=lab, user=manager, wanted=wanted)
+    plan = ReadingPlan(canvases=[canvas], people=[annotator])
+    (made,) = work_assign(lab=lab, user=manager, plan=plan)
     assert Notification.objects.get().assignment == made
     assignment_remove(assignment=made, user=manager)
     assert not Notification.objects.exists()

@@ -11,7 +11,7 @@ from portal.annotations.services.rois import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import Lab, Membership, User
 from portal.reader_studies.models import Assignment, Study
-from portal.reader_studies.services.assignments import WantedReadings
+from portal.reader_studies.services.assignments import ReadingPlan
 from portal.reader_studies.services.studies import readings_assign, study_create
 from tests.portal.annotations.support import box
 
@@ -28,8 +28,8 @@ def second(lab: Lab) -> User:
 def study(lab: Lab, manager: User, canvas: Canvas, annotator: User, second: User) -> Study:
     """Read by ``annotator`` and ``second``."""
     study = study_create(lab=lab, user=manager, name="Grades")
-    wanted = WantedReadings(canvases=[canvas], people=[annotator, second])
-    readings_assign(study=study, user=manager, wanted=wanted)
+    plan = ReadingPlan(canvases=[canvas], people=[annotator, second])
+    readings_assign(study=study, user=manager, plan=plan)
     return study
 
 

@@ -20,7 +20,7 @@ from portal.reader_studies.models import Study
 from portal.reader_studies.selectors.studies import progress_of
 from portal.reader_studies.services.adjudication import findings_decide
 from portal.reader_studies.services.assignments import (
-    WantedReadings,
+    ReadingPlan,
     assignment_remove,
     assignment_reopen,
     assignment_submit,
@@ -141,8 +141,8 @@ def test_unblinding_is_noted_and_ends_blind_reading(
     assert (entry.actor_id, entry.object_id, entry.details["unfinished"]) == (None, study.pk, 2)
     study.refresh_from_db()
     with pytest.raises(ConflictError, match="unblinded"):
-        wanted = WantedReadings(canvases=[canvas], people=[annotator, manager])
-        readings_assign(study=study, user=manager, wanted=wanted)
+        plan = ReadingPlan(canvases=[canvas], people=[annotator, manager])
+        readings_assign(study=study, user=manager, plan=plan)
     with pytest.raises(ConflictError):
         study_unblind(study=study, user=manager)
 
@@ -154,8 +154,8 @@ def test_blind_until_all_readers_have_submitted_all_items(
 
     other = make_canvas(lab, name="Section 2")
     study = study_create(lab=lab, user=manager, name="Strict", blind_until="study")
-    wanted = WantedReadings(canvases=[canvas, other], people=[annotator, second])
-    readings_assign(study=study, user=manager, wanted=wanted)
+    plan = ReadingPlan(canvases=[canvas, other], people=[annotator, second])
+    readings_assign(study=study, user=manager, plan=plan)
     draw(canvas, second, 0, 0, 100, 90)
     first = study.readings.filter(canvas=canvas)
     for row in first:
@@ -194,11 +194,11 @@ def test_invalid_studies_are_refused(
         study_create(lab=lab, user=manager, name="Grades")
     with pytest.raises(InvalidInputError, match="two readers"):
         unread = study_create(lab=lab, user=manager, name="Alone")
-        wanted = WantedReadings(canvases=[canvas], people=[annotator])
-        readings_assign(study=unread, user=manager, wanted=wanted)
+        plan = ReadingPlan(canvases=[canvas], people=[annotator])
+        readings_assign(study=unread, user=manager, plan=plan)
     with pytest.raises(InvalidInputError, match="draw"):
-        wanted = WantedReadings(canvases=[canvas], people=[annotator, viewer])
-        readings_assign(study=study, user=manager, wanted=wanted)
+        plan = ReadingPlan(canvases=[canvas], people=[annotator, viewer])
+        readings_assign(study=study, user=manager, plan=plan)
     with pytest.raises(InvalidInputError, match="min_iou"):
         study_create(lab=lab, user=manager, name="Wide", min_iou=2)
 
@@ -209,9 +209,9 @@ def test_handing_out_many_images_costs_no_more_queries_than_one(
     prices = []
     for count in (1, 30):
         canvases = [make_canvas(lab, name=f"Section {count}.{k}") for k in range(count)]
-        wanted = WantedReadings(canvases=canvases, people=[annotator, second])
+        plan = ReadingPlan(canvases=canvases, people=[annotator, second])
         with CaptureQueriesContext(connection) as queries:
-            assert len(readings_assign(study=study, user=manager, wanted=wanted)) == 2 * count
+            assert len(readings_assign(study=study, user=manager, plan=plan)) == 2 * count
         prices.append(len(queries))
     assert prices[0] == prices[1]
     with CaptureQueriesContext(connection) as queries:

@@ -15,7 +15,7 @@ from portal.core.models import Event
 from portal.labs.models import Lab, User
 from portal.reader_studies.models import Assignment
 from portal.reader_studies.selectors.work import load_of, rejected_regions, work_open_count
-from portal.reader_studies.services.assignments import WantedReadings, work_assign
+from portal.reader_studies.services.assignments import ReadingPlan, work_assign
 from portal.review.services.verdicts import rois_review
 from tests.portal.annotations.conftest import make_canvas
 from tests.portal.reader_studies.conftest import draw
@@ -30,10 +30,8 @@ def assigned(lab: Lab, manager: User, annotator: User, second: User) -> list[Ass
     for k, due in enumerate((None, today() - timedelta(days=1), today() + timedelta(days=1))):
         canvas = make_canvas(lab, name=f"Section {k}")
         people = [annotator, second] if k == 0 else [annotator]
-        wanted = WantedReadings(
-            canvases=[canvas], people=people, due_on=due, note="Look at the rim."
-        )
-        rows += work_assign(lab=lab, user=manager, wanted=wanted)
+        plan = ReadingPlan(canvases=[canvas], people=people, due_on=due, note="Look at the rim.")
+        rows += work_assign(lab=lab, user=manager, plan=plan)
     return rows
 
 
@@ -78,16 +76,16 @@ def test_assigning_a_case_assigns_each_image_once(
 def test_two_managers_who_hand_out_the_same_at_once_hand_it_out_once(
     lab: Lab, canvas: Canvas, manager: User, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = WantedReadings(canvases=[canvas], people=[annotator])
+    plan = ReadingPlan(canvases=[canvas], people=[annotator])
     insert = Assignment.all_objects.bulk_create
 
     def other_is_quicker(*rows: Any, **how: Any) -> list[Assignment]:
         monkeypatch.setattr(Assignment.all_objects, "bulk_create", insert)
-        assert len(work_assign(lab=lab, user=manager, wanted=wanted)) == 1
+        assert len(work_assign(lab=lab, user=manager, plan=plan)) == 1
         return insert(*rows, **how)
 
     monkeypatch.setattr(Assignment.all_objects, "bulk_create", other_is_quicker)
-    assert work_assign(lab=lab, user=manager, wanted=wanted) == []
+    assert work_assign(lab=lab, user=manager, plan=plan) == []
     assert Assignment.objects.filter(canvas=canvas, person=annotator).count() == 1
     assert Event.objects.filter(name="assignment.made").count() == 1
 

@@ -23,7 +23,7 @@ from portal.jobs.selectors.jobs import job_list
 from portal.jobs.worker.reaper import reap
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
-from portal.reader_studies.services.assignments import WantedReadings
+from portal.reader_studies.services.assignments import ReadingPlan
 from portal.reader_studies.services.studies import readings_assign, study_create
 from portal.webhooks import selectors, tasks
 from portal.webhooks import sending as ledger
@@ -318,8 +318,8 @@ def test_rois_of_a_blind_reader_are_not_delivered(
 ) -> None:
     canvas = make_canvas(lab)
     study = study_create(lab=lab, user=manager, name="Grades")
-    wanted = WantedReadings(canvases=[canvas], people=[annotator, reviewer])
-    readings_assign(study=study, user=manager, wanted=wanted)
+    plan = ReadingPlan(canvases=[canvas], people=[annotator, reviewer])
+    readings_assign(study=study, user=manager, plan=plan)
     drawn = [
         roi_create(canvas=canvas, user=item, geometry=box(10, 10, 90, 90)).roi
         for item in (annotator, manager)

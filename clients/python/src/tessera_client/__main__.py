@@ -47,11 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _paths_to_send(given: Sequence[Path]) -> tuple[list[Path], int]:
+def _paths_to_send(files: Sequence[Path]) -> tuple[list[Path], int]:
     """Return the paths to send, and the number of paths that could not be read."""
     paths: list[Path] = []
     failed = 0
-    for path in given:
+    for path in files:
         try:
             paths += find_uploads(path) if path.is_dir() else [path]
         except OSError as error:

@@ -48,7 +48,7 @@ def sequence_scene(sequence: CalibratedSequence, config: SequenceConfig) -> Scen
     centres: list[ArrayF64] = []
     for start in range(0, len(frames), config.step):
         for centre, points in followed.candidates(start, centres):
-            outlines = followed.seen(start, centre, points)
+            outlines = followed.visible_outlines(start, centre, points)
             if len(outlines) >= 2:
                 regions += [
                     PlaceRegion(frame, len(centres), outline) for frame, outline in outlines
@@ -97,7 +97,9 @@ class _Followed:
             if all(np.hypot(*(other - centre)) >= self.spacing for other in placed):
                 yield centre, inside
 
-    def seen(self, start: int, centre: ArrayF64, points: ArrayI64) -> list[tuple[int, ArrayF64]]:
+    def visible_outlines(
+        self, start: int, centre: ArrayF64, points: ArrayI64
+    ) -> list[tuple[int, ArrayF64]]:
         """(frame, outline) of each searched frame that sees the whole place."""
         config, outlines = self.config, []
         for frame in range(0, len(self.used), config.step):

@@ -13,7 +13,7 @@ from portal.labs.models import Lab, User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntakeWanted:
+class IntakeRuleValues:
     """The rules a manager wants; see ``IntakeRules``."""
 
     takes_names_out: bool
@@ -26,7 +26,7 @@ class IntakeWanted:
     keeps_originals: bool = False
 
 
-def intake_rules_set(*, lab: Lab, user: User, wanted: IntakeWanted) -> IntakeRules:
+def intake_rules_set(*, lab: Lab, user: User, values: IntakeRuleValues) -> IntakeRules:
     """Say how the lab takes files in; emits ``intake_rules.changed``.
 
     Files that are there already stay as they are.
@@ -36,7 +36,7 @@ def intake_rules_set(*, lab: Lab, user: User, wanted: IntakeWanted) -> IntakeRul
     """
     require_intake(user, lab.pk)
     with transaction.atomic():
-        rules, _ = IntakeRules.objects.update_or_create(lab=lab, defaults=asdict(wanted))
-        payload = {"lab_id": str(lab.pk), "user_id": str(user.pk), **asdict(wanted)}
+        rules, _ = IntakeRules.objects.update_or_create(lab=lab, defaults=asdict(values))
+        payload = {"lab_id": str(lab.pk), "user_id": str(user.pk), **asdict(values)}
         event_emit("intake_rules.changed", lab_id=lab.pk, payload=payload)
     return rules

@@ -110,8 +110,8 @@ def upload_join(
         )
         for number, part in enumerate(parts):
             is_joined = Upload.objects.filter(
-                pk=part.pk, whole=None, received_bytes=part.size_bytes
-            ).update(whole=joined, part_number=number)
+                pk=part.pk, joined_upload=None, received_bytes=part.size_bytes
+            ).update(joined_upload=joined, part_number=number)
             if not is_joined:
                 raise ConflictError(
                     f"Part {number + 1} is not complete, or belongs to another file.",

@@ -90,15 +90,15 @@ class CanvasImageApi(StandardApi):
         """
         canvas = image_get(user=user_of(request), canvas_id=id)
         size = (canvas.width_px, canvas.height_px)
-        wanted = image_request(**parts, canvas=size)
-        canonical = wanted.canonical(size)
+        parameters = image_request(**parts, canvas=size)
+        canonical = parameters.canonical(size)
         etag = f'"i-{canvas.picture_tag}-{canonical.replace(",", ".")}"'
-        box = Box(wanted.left, wanted.top, wanted.width, wanted.height)
+        box = Box(parameters.left, parameters.top, parameters.width, parameters.height)
         response = bytes_response(
             request._request,
-            lambda: picture(region_read(canvas, box, wanted.out), wanted),
+            lambda: picture(region_read(canvas, box, parameters.out), parameters),
             etag=etag,
-            media_type=FORMATS[wanted.extension],
+            media_type=FORMATS[parameters.extension],
             cache=CACHE_CONTROL,
         )
         base = documents.image_address(base_of(request), canvas)

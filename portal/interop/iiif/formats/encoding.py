@@ -12,22 +12,23 @@ from portal.archive.tiles.regions import ReadRegion
 from portal.interop.iiif.formats.image_requests import ImageRequest
 
 
-def picture(region: ReadRegion, wanted: ImageRequest) -> bytes:
-    """Mirror, turn, take colour out, encode; a stored tile goes out as it is where it can."""
-    plain = not wanted.mirrored and not wanted.turns and wanted.quality in {"default", "color"}
-    if plain and wanted.extension == "jpg" and region.jpeg is not None:
+def picture(region: ReadRegion, parameters: ImageRequest) -> bytes:
+    """Mirror, rotate, reduce colours and encode a region; a stored JPEG tile is passed on."""
+    is_turned = parameters.mirrored or parameters.turns
+    plain = not is_turned and parameters.quality in {"default", "color"}
+    if plain and parameters.extension == "jpg" and region.jpeg is not None:
         return region.jpeg
     pixels = region.pixels()
-    if wanted.mirrored:
+    if parameters.mirrored:
         pixels = pixels[:, ::-1]
-    image = Image.fromarray(np.ascontiguousarray(np.rot90(pixels, -wanted.turns)))
+    image = Image.fromarray(np.ascontiguousarray(np.rot90(pixels, -parameters.turns)))
     profile = region.icc_profile
-    if wanted.quality in {"gray", "bitonal"}:
+    if parameters.quality in {"gray", "bitonal"}:
         image, profile = image.convert("L"), None
-    if wanted.quality == "bitonal":
+    if parameters.quality == "bitonal":
         image = image.convert("1")
     out = io.BytesIO()
-    if wanted.extension == "png":
+    if parameters.extension == "png":
         image.save(out, "PNG", compress_level=1, icc_profile=profile)
     else:
         image = image.convert("L") if image.mode == "1" else image

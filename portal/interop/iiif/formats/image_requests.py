@@ -111,10 +111,10 @@ def _size(text: str, width: int, height: int) -> tuple[int, int]:
         return largest(width, height)
     if match := _SIZE_PCT.fullmatch(text):
         share = float(match[1]) / 100
-        wanted = (max(1, round(width * share)), max(1, round(height * share)))
+        size = (max(1, round(width * share)), max(1, round(height * share)))
         if not share:
             raise _wrong("size", text, "more than pct:0")
-        return _bounded(text, wanted, width, height)
+        return _bounded(text, size, width, height)
     match = _SIZE.fullmatch(text)
     if match is None or not (match[2] or match[3]) or (match[1] and not (match[2] and match[3])):
         raise _wrong("size", text, "max, w, or ,h or pct:n or w,h or !w,h without ^")
@@ -134,12 +134,12 @@ def _fitted(width: int, height: int, across: int, down: int) -> tuple[int, int]:
     return max(1, math.floor(width * scale + 1e-9)), max(1, math.floor(height * scale + 1e-9))
 
 
-def _bounded(text: str, wanted: tuple[int, int], width: int, height: int) -> tuple[int, int]:
-    if wanted[0] > width or wanted[1] > height:
+def _bounded(text: str, size: tuple[int, int], width: int, height: int) -> tuple[int, int]:
+    if size[0] > width or size[1] > height:
         raise _wrong("size", text, f"at most the {width} x {height} pixels of the region")
-    if max(wanted) > MAX_SIDE_PX:
+    if max(size) > MAX_SIDE_PX:
         raise _wrong("size", text, f"at most {MAX_SIDE_PX} pixels a side; read the rest in parts")
-    return wanted
+    return size
 
 
 def _turned(text: str) -> tuple[bool, int]:

@@ -78,8 +78,8 @@ def test_an_exact_mosaic_has_zero_error_and_lists_its_faults(sweep: SimulatedSwe
     usable = {i: m for i, m in sweep.truth.items() if i not in sweep.faults}
     shift = np.array([[1, 0, 3.0], [0, 1, 0], [0, 0, 1]])
     wrong = {**usable, min(usable): usable[min(usable)] @ shift}
-    given = tuple(range(40))
-    result = BaselineMosaic(wrong, given, None, 1.0, 1.0, 5.0, dropped=dict(sweep.faults))
+    inputs = tuple(range(40))
+    result = BaselineMosaic(wrong, inputs, None, 1.0, 1.0, 5.0, dropped=dict(sweep.faults))
     scores = score_attempt(result, sweep)
     assert scores["median_px"] < 0.3
     assert scores["max_px"] == pytest.approx(3.0, abs=0.5)
@@ -102,7 +102,7 @@ def test_pairs_over_relief_agree_only_with_the_true_parallax() -> None:
     assert pair_errors(flat, poses, plane, size_px=side) == {"5": 0.0}
     assert pair_errors(flat, poses, hills, size_px=side)["5"] > 0.1
     middle = np.array([[(side - 1) / 2, (side - 1) / 2]])
-    seen = hills.seen(poses[0], middle, size_px=side)
+    seen = hills.picture_points(poses[0], middle, size_px=side)
     assert seen[0] == pytest.approx([500 + middle[0, 0], 450 + middle[0, 1]])
 
 
@@ -113,7 +113,7 @@ def test_visible_tissue_is_on_the_camera_rays() -> None:
     tissue = Tissue(np.zeros((300, 420, 3), np.uint8), depth)
     pose = np.array([[1.1, -0.2, 250.0], [0.2, 1.1, 90], [1e-4, -2e-4, 1]])
     xy = np.random.default_rng(0).uniform(0, side, (40, 2))
-    seen = tissue.seen(pose, xy, size_px=side)
+    seen = tissue.picture_points(pose, xy, size_px=side)
     z = cv2.remap(depth, seen.astype(np.float32)[None], None, cv2.INTER_LINEAR)[0][:, None]
     camera = np.array([[focal, 0, 209.5], [0, focal, 149.5], [0, 0, 1]])
     to_rays = np.linalg.inv(camera)
@@ -162,7 +162,7 @@ def test_an_unknown_sweep_raises_an_error_with_its_name() -> None:
 def test_figures_are_written_between_their_markers(tmp_path: Path) -> None:
     card = tmp_path / "card.md"
     card.write_text("a\n<!-- figures: x -->\nold\n<!-- end figures -->\nb\n")
-    rows = [{"sweep": "x", "method": "m", "registered": 3, "given": 4, "mean_px": 0.5}]
+    rows = [{"sweep": "x", "method": "m", "registered": 3, "inputs": 4, "mean_px": 0.5}]
     sweeps = {"x": SweepConfig(frames=4, size_px=9, fault_share=0.1, seed=1)}
     update_card(card, "x", to_markdown({"rows": rows, "sweeps": sweeps}))
     text = card.read_text()
@@ -197,7 +197,7 @@ def test_frames_over_relief_are_compared_with_independently_matched_pairs() -> N
     sweep = simulate_sweep(config)
     result = BaselineMosaic(
         placed=sweep.truth,
-        given=tuple(range(9)),
+        inputs=tuple(range(9)),
         pixels=None,
         wall_s=0.0,
         cpu_s=0.0,

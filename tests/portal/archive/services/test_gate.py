@@ -29,7 +29,7 @@ from portal.archive.services.gate.quarantine import (
     quarantine_release,
     quarantine_retry,
 )
-from portal.archive.services.gate.rules import IntakeWanted, intake_rules_set
+from portal.archive.services.gate.rules import IntakeRuleValues, intake_rules_set
 from portal.archive.services.items import item_create, item_delete
 from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
@@ -48,7 +48,7 @@ def _rule_of_the_portal(settings: Any) -> None:
 
 
 def rules(lab: Lab, user: User, **changes: Any) -> None:
-    wanted = {
+    usual = {
         "takes_names_out": True,
         "must_be_clean": False,
         "titles_from_files": True,
@@ -57,7 +57,7 @@ def rules(lab: Lab, user: User, **changes: Any) -> None:
         "faces": "hold",
         "ignored_words": [],
     }
-    intake_rules_set(lab=lab, user=user, wanted=IntakeWanted(**wanted | changes))
+    intake_rules_set(lab=lab, user=user, values=IntakeRuleValues(**usual | changes))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from portal.explore.selectors.unannotated import unannotated
 from portal.explore.services.maps import MAX_MAPS, label_confirm, map_draw_submit, maps_delete
 from portal.jobs.models import Job
 from portal.labs.models import Membership, Role, User
-from portal.reader_studies.services.assignments import WantedReadings
+from portal.reader_studies.services.assignments import ReadingPlan
 from portal.reader_studies.services.studies import readings_assign, study_create
 from tests.clients import client_of
 from tests.portal.embedded_rois import jobs
@@ -147,8 +147,8 @@ def test_regions_of_a_blind_reading_are_on_no_map(archive, manager):
     seen = drawn(archive)
     canvas = archive.canvases[0]
     study = study_create(lab=archive.lab, user=manager, name="Agreement")
-    wanted = WantedReadings(canvases=[canvas], people=[reader, member(archive.lab, "second")])
-    readings_assign(study=study, user=manager, wanted=wanted)
+    plan = ReadingPlan(canvases=[canvas], people=[reader, member(archive.lab, "second")])
+    readings_assign(study=study, user=manager, plan=plan)
     hidden = {archive.left[0].pk, archive.right[0].pk}
     blind = seen_by(archive, reader)
     roi_ids = {row.roi_id for row in blind.rows.values()}

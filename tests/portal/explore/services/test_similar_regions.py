@@ -21,7 +21,7 @@ from portal.explore.selectors.similar_regions import SimilarRegions
 from portal.explore.services.similar_regions import samples_sweep, side_of, similar_regions_or_job
 from portal.explore.tasks import tissue_samples as tasks
 from portal.jobs.models import Job, JobState
-from portal.reader_studies.services.assignments import WantedReadings
+from portal.reader_studies.services.assignments import ReadingPlan
 from portal.reader_studies.services.studies import readings_assign, study_create, study_unblind
 from tests.portal.embedded_rois import SIDE, square
 
@@ -202,8 +202,8 @@ def test_a_blinded_reader_cannot_tell_that_others_drew_regions(
     """Each of two readers gets the same response, after the same wait, as a sole reader."""
     other = reviewer
     study = study_create(lab=lab, user=manager, name="Blind")
-    wanted = WantedReadings(canvases=[slide], people=[world.user, other])
-    readings_assign(study=study, user=manager, wanted=wanted)
+    plan = ReadingPlan(canvases=[slide], people=[world.user, other])
+    readings_assign(study=study, user=manager, plan=plan)
     first = found(world, roi)
     theirs = world.embedded(slide, 100, 100, 32, user=other)
     waits = similar_regions_or_job(roi=theirs, user=other)

@@ -18,7 +18,7 @@ from portal.core.models import Event
 from portal.interop.events import selectors as events
 from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
 from portal.labs.session_life import session_is_over
-from portal.reader_studies.services.assignments import WantedReadings
+from portal.reader_studies.services.assignments import ReadingPlan
 from portal.reader_studies.services.studies import readings_assign, study_create
 from tests.clients import client_of
 from tests.portal.interop.conftest import Lab1
@@ -134,13 +134,13 @@ def test_a_rolled_back_event_delays_no_reader() -> None:
     other.start()
     started.wait(30)
     mine = event_emit("tests.happened", lab_id=lab.pk, payload={})
-    wanted = events.WantedEvents()
+    plan = events.EventFilter()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(events, "HOLE_S", 15.0)
-        assert events.event_stretch(user, start, wanted).until < mine.pk  # it may be filled still
+        assert events.event_stretch(user, start, plan).until < mine.pk  # it may be filled still
         end.set()
         other.join()
-        assert events.event_stretch(user, start, wanted).until == mine.pk
+        assert events.event_stretch(user, start, plan).until == mine.pk
 
 
 def test_a_large_batch_is_bounded_with_a_cursor(
@@ -211,8 +211,8 @@ def test_events_of_blind_readings_are_hidden_both_ways(held: Lab1) -> None:
     for person in (reader, second):
         Membership.objects.create(user=person, lab=held.lab, role=Role.ANNOTATOR)
     study = study_create(lab=held.lab, user=held.manager, name="Blind")
-    wanted = WantedReadings(canvases=[held.world.canvas], people=[reader, second])
-    readings_assign(study=study, user=held.manager, wanted=wanted)
+    plan = ReadingPlan(canvases=[held.world.canvas], people=[reader, second])
+    readings_assign(study=study, user=held.manager, plan=plan)
     _, start, _ = _read(held.client(), None)
     hidden = roi_create(canvas=held.world.canvas, user=reader, geometry=RING).roi
     others = _drawn(held)

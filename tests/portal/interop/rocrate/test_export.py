@@ -33,7 +33,7 @@ from portal.interop.selectors import ICD_O
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, Membership, Role, User
-from portal.reader_studies.services.assignments import WantedReadings
+from portal.reader_studies.services.assignments import ReadingPlan
 from portal.reader_studies.services.studies import readings_assign, study_create
 from tests.clients import client_of
 from tests.portal.interop.conftest import Lab1
@@ -253,8 +253,8 @@ def test_a_manager_who_reads_blindly_exports_only_visible_rois(held: Lab1) -> No
     boss = User.objects.create_user("boss@interop.example", "correct horse battery")
     Membership.objects.create(user=boss, lab=held.lab, role=Role.MANAGER)
     study = study_create(lab=held.lab, user=boss, name="Blind")
-    wanted = WantedReadings(canvases=[made.canvas], people=[held.manager, other])
-    readings_assign(study=study, user=boss, wanted=wanted)
+    plan = ReadingPlan(canvases=[made.canvas], people=[held.manager, other])
+    readings_assign(study=study, user=boss, plan=plan)
     ring = [[500, 10], [600, 10], [600, 90], [500, 90], [500, 10]]
     drawn = {
         person.pk: roi_create(

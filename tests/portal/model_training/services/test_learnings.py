@@ -25,7 +25,7 @@ from portal.model_training.services.learnings import (
     learning_roll_back,
     learning_submit,
 )
-from portal.reader_studies.services.assignments import WantedReadings
+from portal.reader_studies.services.assignments import ReadingPlan
 from portal.reader_studies.services.studies import readings_assign, study_create
 from portal.search.models import Judgement
 from portal.search.services.similar_cases import roi_search
@@ -304,8 +304,8 @@ def test_regions_of_a_blind_reading_are_no_training_data(world, manager, annotat
     base = encoder_registered()
     canvas = rois[0][0].canvas
     study = study_create(lab=world.lab, user=manager, name="Blind")
-    wanted = WantedReadings(canvases=[canvas], people=[annotator, reviewer])
-    readings_assign(study=study, user=manager, wanted=wanted)
+    plan = ReadingPlan(canvases=[canvas], people=[annotator, reviewer])
+    readings_assign(study=study, user=manager, plan=plan)
     drawn = world.roi(canvas, 5, 5, 44)
     embedded(drawn, base)
     used = training_data(world.lab.pk, base).rois

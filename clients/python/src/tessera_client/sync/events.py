@@ -21,7 +21,7 @@ class Events(Requests):
         *types: str,
         canvas: Canvas | str | None = None,
         after: str | None = None,
-        once: bool = False,
+        follow: bool = True,
     ) -> Iterator[Event]:
         """Yield events in order, each once, without end; waits while the portal is unavailable.
 
@@ -29,10 +29,10 @@ class Events(Requests):
             types: ``roi.saved``, ``job.ended`` and so on; by default all.
             canvas: only events about this canvas.
             after: id of the last event received; by default events from now on.
-            once: stop after the events that have already happened.
+            follow: wait for further events; if False, stop after those that have already happened.
 
         Raises:
-            UnreachableError, BusyError: the portal never answered; with ``once`` also later.
+            UnreachableError, BusyError: the portal never answered; without ``follow`` also later.
         """
         has_answered = False
         params = {"types": ",".join(types) or None, "canvas": id_of(canvas) if canvas else None}
@@ -41,7 +41,7 @@ class Events(Requests):
             try:
                 answer = self.request("GET", "events/", params=params, headers=headers)
             except (BusyError, UnreachableError):
-                if once or not has_answered:
+                if not follow or not has_answered:
                     raise
                 sleep(request_rules.LONGEST_PAUSE_S)
                 continue
@@ -51,6 +51,6 @@ class Events(Requests):
                 after = event.id
                 yield event
             after = batch.last_id or after
-            if once and not batch.events:
+            if not follow and not batch.events:
                 return
             sleep(batch.retry_s)

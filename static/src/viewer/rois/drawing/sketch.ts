@@ -31,14 +31,14 @@ export class Sketch {
   /** `resumed` is the outline to go on with; `onPoint` is called as points are set. */
   static begin(
     feature: Feature,
-    given: { tool: DrawTool; frame: FrameRef | null; resumed: UnfinishedOutline | null },
+    options: { tool: DrawTool; frame: FrameRef | null; resumed: UnfinishedOutline | null },
     onPoint: (outline: UnfinishedOutline) => void,
   ): Sketch | null {
     const polygon = feature.getGeometry();
     if (!(polygon instanceof Polygon)) return null;
-    const initial = given.resumed ?? newUnfinishedOutline({ points: [], tool: given.tool, frame: given.frame });
-    const sketch = new Sketch(polygon, given.tool, initial);
-    const atOnce = given.tool === "polygon" ? 1 : FREEHAND_POINTS_AT_ONCE;
+    const initial = options.resumed ?? newUnfinishedOutline({ points: [], tool: options.tool, frame: options.frame });
+    const sketch = new Sketch(polygon, options.tool, initial);
+    const atOnce = options.tool === "polygon" ? 1 : FREEHAND_POINTS_AT_ONCE;
     polygon.on("change", () => {
       const count = polygon.getCoordinates()[0]?.length ?? 0;
       if (Math.abs(count - sketch.onProgress) < atOnce) return;

@@ -143,6 +143,6 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
 }
 
 /** Create an outline with these points. */
-export function newUnfinishedOutline(given: Omit<UnfinishedOutline, "id">): UnfinishedOutline {
-  return { id: randomUuid(), ...given };
+export function newUnfinishedOutline(fields: Omit<UnfinishedOutline, "id">): UnfinishedOutline {
+  return { id: randomUuid(), ...fields };
 }

@@ -102,9 +102,9 @@ function cut(roi: Tracked, frame: FrameRef, isGone: (index: number) => boolean):
 }
 
 /** Drop leading "outside" key frames, except the ROI's own. */
-function withoutLeadingOutside(track: KeyFrame[], own: number | undefined): KeyFrame[] {
+function withoutLeadingOutside(track: KeyFrame[], ownIndex: number | undefined): KeyFrame[] {
   const trimmed = [...track];
-  while (trimmed[0]?.outside && trimmed[0].index !== own && (own === undefined || trimmed[0].index < own)) trimmed.shift();
+  while (trimmed[0]?.outside && trimmed[0].index !== ownIndex && (ownIndex === undefined || trimmed[0].index < ownIndex)) trimmed.shift();
   return trimmed;
 }
 

@@ -65,9 +65,9 @@ export class RoiEdits extends Edits<RoiFields, Roi, RoiState> {
     return state;
   }
 
-  override change(state: RoiState, given: RoiPatch, label: string): void {
-    if (given.locked === undefined && this.isLocked([state])) return;
-    super.change(state, onFrame(state, withSize(state, withShape(given))), label);
+  override change(state: RoiState, patch: RoiPatch, label: string): void {
+    if (patch.locked === undefined && this.isLocked([state])) return;
+    super.change(state, onFrame(state, withSize(state, withShape(patch))), label);
   }
 
   /** Apply a step of a history recorded elsewhere, without recording it again. */

@@ -284,10 +284,10 @@ export class Tools extends Emitter<ToolEvents> {
   private newDraw(tool: DrawTool): Draw {
     const draw = drawInteraction(tool, this.context.color(), () => this.isPanning);
     draw.on("drawstart", ({ feature }) => {
-      const given = { tool, frame: this.context.frame(), resumed: this.resumed };
+      const options = { tool, frame: this.context.frame(), resumed: this.resumed };
       this.resumed = null;
       this.emit("step", 1);
-      this.sketch = Sketch.begin(feature, given, (outline) => this.emit("drawn", outline));
+      this.sketch = Sketch.begin(feature, options, (outline) => this.emit("drawn", outline));
     });
     draw.on("drawabort", () => this.ended());
     draw.on("drawend", (event) => {
