@@ -57,8 +57,8 @@ def test_every_file_that_a_page_names_is_there() -> None:
     "path", sorted((ROOT / "docs" / "results").glob("*.json")), ids=lambda p: p.name
 )
 def test_kept_results_hold_figures_alone(path: Path) -> None:
-    result = json.loads(path.read_text())
-    assert figures_of(result) == result
+    report = json.loads(path.read_text())
+    assert figures_of(report) == report
 
 
 @pytest.mark.parametrize(

@@ -36,14 +36,14 @@ def mosaic_of_frames(folder: Path) -> Section:
     ours(0)
     matching = each(ours, range(5))
     began = time.perf_counter()
-    result = build_mosaic(np.stack(frames), folder / "mosaic")
+    mosaic = build_mosaic(np.stack(frames), folder / "mosaic")
     seconds = time.perf_counter() - began
     return Section(
         TITLE,
         "Frames of the sample video (a simulated sweep over a retina), the default descriptor.",
         [
             Row(
-                f"mosaic of {len(frames)} frames, a frame ({result.registered_count} registered)",
+                f"mosaic of {len(frames)} frames, a frame ({mosaic.registered_count} registered)",
                 1e3 * seconds / len(frames),
                 "ms a frame",
                 f"matching one pair of its frames at {height} x {width} px",

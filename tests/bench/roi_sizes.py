@@ -98,23 +98,23 @@ def measure(slide_path: Path, side_px: int) -> dict[str, float]:
         before = peak_mib()
         corner = (VIRTUAL_PX - side_px) // 2
         roi = box(corner, corner, corner + side_px, corner + side_px)
-        result, times = encoder.embed_region(slide, roi), []
+        embedding, times = encoder.embed_region(slide, roi), []
         peak = peak_mib()
         for _ in range(3 if side_px <= _SMALL_PX else 1):
             began = time.perf_counter()
             encoder.embed_region(slide, roi)
             times.append(time.perf_counter() - began)
         corners = [
-            (round(x), round(y)) for x, y in result.patch_boxes_l0[:, :2] / result.downsample
+            (round(x), round(y)) for x, y in embedding.patch_boxes_l0[:, :2] / embedding.downsample
         ]
         began = time.perf_counter()
-        patches = _patches(slide, corners, result.downsample)
+        patches = _patches(slide, corners, embedding.downsample)
         reading = time.perf_counter() - began
     resnet = _resnet_seconds(patches)
     return {
         "seconds": statistics.median(times),
-        "patches": result.n_patches,
-        "density": result.density,
+        "patches": embedding.n_patches,
+        "density": embedding.density,
         "peak_mib": peak,
         "grown_mib": peak - before,
         "reading_seconds": reading,

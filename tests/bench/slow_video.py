@@ -100,11 +100,11 @@ def measure(video: Path) -> dict[str, float]:
         last, phase = now, at
 
     with tempfile.TemporaryDirectory() as folder:
-        result = build_mosaic(video, Path(folder) / "m", progress=progress)
+        mosaic = build_mosaic(video, Path(folder) / "m", progress=progress)
     row[phase] += time.process_time() - last
     row |= {
-        "keys": sum(frame.is_key for frame in result.frames),
-        "registered": result.registered_count,
+        "keys": sum(frame.is_key for frame in mosaic.frames),
+        "registered": mosaic.registered_count,
         "peak MiB": peak_mib(),
         "whole": sum(row[name] for name in PHASES),
     }

@@ -46,8 +46,8 @@ def test_build_info_and_search_round_trip(tmp_path, vectors, capsys):
     (tmp_path / "no.txt").write_text("1\n")
     arguments = ["index", "search", folder, str(vectors), "--row", "1", "-k", "2"]
     assert main([*arguments, "--excluded", str(tmp_path / "no.txt"), "--json", "-"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert [hit["id"] for hit in result["results"]] == [0, 2]
+    report = json.loads(capsys.readouterr().out)
+    assert [hit["id"] for hit in report["results"]] == [0, 2]
     assert main(arguments) == 0
     assert capsys.readouterr().out.split() == ["1", "0.000000", "0", "1.414214"]
 

@@ -36,14 +36,14 @@ def _homographies(count: int) -> np.ndarray:
 def test_many_transforms_equal_single_transforms() -> None:
     H = _homographies(5)
     xy = np.random.default_rng(1).uniform(0, 100, (7, 2))
-    result, is_front = project_points(H, xy)
-    assert result.shape == (5, 7, 2) and is_front.all()
-    np.testing.assert_array_equal(transform_points(H, xy), result)
+    projected, is_front = project_points(H, xy)
+    assert projected.shape == (5, 7, 2) and is_front.all()
+    np.testing.assert_array_equal(transform_points(H, xy), projected)
     for i in range(5):
-        np.testing.assert_allclose(transform_points(H[i], xy), result[i])
+        np.testing.assert_allclose(transform_points(H[i], xy), projected[i])
         for j in range(7):
             x, y, w = H[i] @ [*xy[j], 1]
-            assert result[i, j] == pytest.approx((x / w, y / w))
+            assert projected[i, j] == pytest.approx((x / w, y / w))
             assert depth_of(H[i], xy)[j] == pytest.approx(w)
 
 

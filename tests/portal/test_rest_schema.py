@@ -106,14 +106,14 @@ def secret(
 def read_schema(request: pytest.FixtureRequest, db: None) -> schemathesis.schemas.BaseSchema:
     """The schema as the portal serves it."""
     request.node._nodeid = request.node.nodeid  # schemathesis wants it; pytest 9 has it no more
-    result = schemathesis.openapi.from_wsgi("/api/v1/schema/?format=json", get_wsgi_application())
+    schema = schemathesis.openapi.from_wsgi("/api/v1/schema/?format=json", get_wsgi_application())
     # tests/portal/access/test_matrix.py asks every address for every method it does not have.
-    result.config.phases.coverage.unexpected_methods = {"options"}
-    result.hook("filter_case")(_filter_case)
-    result.hook("map_path_parameters")(_map_path_parameters)
-    result.hook("map_body")(_map_body)
-    result.hook("map_headers")(_map_headers)
-    return result
+    schema.config.phases.coverage.unexpected_methods = {"options"}
+    schema.hook("filter_case")(_filter_case)
+    schema.hook("map_path_parameters")(_map_path_parameters)
+    schema.hook("map_body")(_map_body)
+    schema.hook("map_headers")(_map_headers)
+    return schema
 
 
 class Caller:

@@ -279,13 +279,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, servers as addresses:
         indexes = on_milvus(Path(name) / "milvus") if options.milvus else nullcontext({})
         with indexes as more:
-            result = run(options.searches, Path(name), addresses | more or None)
-    result["wrong"] = result["wrong"][:20]
-    print(json.dumps(result, indent=1))
+            report = run(options.searches, Path(name), addresses | more or None)
+    report["wrong"] = report["wrong"][:20]
+    print(json.dumps(report, indent=1))
     if options.json:
-        figures = {name: value for name, value in result.items() if not name.endswith("_ms")}
+        figures = {name: value for name, value in report.items() if not name.endswith("_ms")}
         options.json.write_text(json.dumps(figures | {"processes": PROCESSES}, indent=1) + "\n")
-    return 1 if result["wrong"] or result["failed"] else 0
+    return 1 if report["wrong"] or report["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -144,9 +144,9 @@ def mosaic(sizes: Sizes) -> Figures:
         config = MosaicConfig(end_pts=stop)  # decoded as in a job, ahead of a GPU
         counted = _operations(lambda: build_mosaic(video, Path(name) / "first", config=config))
         began = time.perf_counter()
-        result = build_mosaic(video, Path(name) / "mosaic", config=config)
+        built = build_mosaic(video, Path(name) / "mosaic", config=config)
         seconds = time.perf_counter() - began
-    frames = len(result.frames)
+    frames = len(built.frames)
     rate = Figure(frames / seconds, "frames/s", operations=counted / frames)
     return {f"Mosaic of {frames} frames": rate}
 

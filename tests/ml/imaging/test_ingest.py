@@ -56,12 +56,12 @@ def _bomb_png(side: int) -> bytes:
 
 
 def test_a_slide_is_described_and_its_thumbnail_written(pyramid: Path, tmp_path: Path) -> None:
-    result = _inspect(pyramid, tmp_path / "out")
-    assert result["kind"] == "slide"
-    assert (result["width_px"], result["height_px"]) == (700, 600)
-    assert result["mpp_x"] == result["mpp_y"] == pytest.approx(0.25)
-    assert result["pixels"] is None
-    assert [level["downsample"] for level in result["levels"]] == pytest.approx(
+    inspection = _inspect(pyramid, tmp_path / "out")
+    assert inspection["kind"] == "slide"
+    assert (inspection["width_px"], inspection["height_px"]) == (700, 600)
+    assert inspection["mpp_x"] == inspection["mpp_y"] == pytest.approx(0.25)
+    assert inspection["pixels"] is None
+    assert [level["downsample"] for level in inspection["levels"]] == pytest.approx(
         [1, 2, 4, 8], rel=0.01
     )
     with Image.open(tmp_path / "out" / "thumbnail.jpg") as thumbnail:
@@ -72,10 +72,10 @@ def test_a_still_is_converted_to_a_pyramid_whose_tiles_pass_through(
     tmp_path: Path, gradient: ImageU8
 ) -> None:
     Image.fromarray(gradient).save(tmp_path / "s.png", dpi=(72, 72))
-    result = _inspect(tmp_path / "s.png", tmp_path / "out")
-    assert result["kind"] == "still"
-    assert result["mpp_x"] is None  # 72 dpi is a layout hint
-    assert result["pixels"] == "pixels.tif"
+    inspection = _inspect(tmp_path / "s.png", tmp_path / "out")
+    assert inspection["kind"] == "still"
+    assert inspection["mpp_x"] is None  # 72 dpi is a layout hint
+    assert inspection["pixels"] == "pixels.tif"
     with TileSource(tmp_path / "out" / "pixels.tif") as source:
         assert source.tile(0, 0, 0).passthrough
         assert (source.levels[0].width_px, source.levels[0].height_px) == (700, 600)
@@ -85,8 +85,8 @@ def test_a_photograph_is_rotated_upright(tmp_path: Path, gradient: ImageU8) -> N
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.fromarray(gradient).save(tmp_path / "s.jpg", exif=exif)
-    result = _inspect(tmp_path / "s.jpg", tmp_path / "out")
-    assert (result["width_px"], result["height_px"]) == (600, 700)
+    inspection = _inspect(tmp_path / "s.jpg", tmp_path / "out")
+    assert (inspection["width_px"], inspection["height_px"]) == (600, 700)
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.bmp", "a.webp", "a.tif", "a.jp2", "a.j2k"])
@@ -95,8 +95,8 @@ def test_every_kind_of_still_is_read(
     tmp_path: Path, gradient: ImageU8, name: str, mode: str
 ) -> None:
     Image.fromarray(gradient).convert(mode).save(tmp_path / name)
-    result = _inspect(tmp_path / name, tmp_path / "out")
-    assert (result["kind"], result["width_px"]) == ("still", 700)
+    inspection = _inspect(tmp_path / name, tmp_path / "out")
+    assert (inspection["kind"], inspection["width_px"]) == ("still", 700)
 
 
 def test_sixteen_bit_and_transparent_stills_are_read(tmp_path: Path) -> None:
@@ -235,10 +235,14 @@ def test_a_bomb_within_the_size_limits_is_stopped_by_the_limits_of_the_child(
 
 def test_a_video_is_described(make_video: MakeVideo, tmp_path: Path) -> None:
     path = make_video("a.webm", "libvpx-vp9")
-    result = inspect_video(path=str(path), out_dir=str(tmp_path))
-    assert result["kind"] == "video"
-    assert (result["frame_count"], result["codec"], result["container"]) == (60, "vp9", "webm")
-    assert result["browser_playable"] is True
+    inspection = inspect_video(path=str(path), out_dir=str(tmp_path))
+    assert inspection["kind"] == "video"
+    assert (inspection["frame_count"], inspection["codec"], inspection["container"]) == (
+        60,
+        "vp9",
+        "webm",
+    )
+    assert inspection["browser_playable"] is True
     table = load_frame_table(tmp_path / "frames.npz")
     assert table.pts.tolist() == probe_video(path).frames.pts.tolist()
     with Image.open(tmp_path / "poster.jpg") as poster:
@@ -248,14 +252,14 @@ def test_a_video_is_described(make_video: MakeVideo, tmp_path: Path) -> None:
 def test_a_truncated_video_is_stored_with_a_warning(make_video: MakeVideo, tmp_path: Path) -> None:
     path = make_video("a.mkv", "libx264", frames=200)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    result = run_limited(
+    reply = run_limited(
         "ml.imaging.ingest:inspect_video",
         {"path": str(path), "out_dir": str(tmp_path)},
         reads=(path,),
         writes=(tmp_path,),
     )
-    assert 20 < result["frame_count"] < 180
-    assert "the file is truncated" in result["warnings"][0]
+    assert 20 < reply["frame_count"] < 180
+    assert "the file is truncated" in reply["warnings"][0]
 
 
 def test_a_file_with_only_sound_is_refused(
@@ -291,9 +295,9 @@ def test_real_slides_are_ingested_in_the_child(
     tessera_data: Path, tmp_path: Path, name: str
 ) -> None:
     path = tessera_data / "histology/slides" / name
-    result = inspected_apart(path, tmp_path)
-    assert result["kind"] == "slide"
-    text = str(result).lower()
+    inspection = inspected_apart(path, tmp_path)
+    assert inspection["kind"] == "slide"
+    text = str(inspection).lower()
     assert not any(word in text for word in ("date", "scanscope", "user", "title", "filename"))
 
 
@@ -307,9 +311,13 @@ def test_an_ome_tiff_is_a_slide_with_its_levels(
     with tifffile.TiffWriter(tmp_path / "a", ome=True, bigtiff=bigtiff) as tiff:
         tiff.write(gradient, subifds=1, metadata=metadata, **tiles, **scale)
         tiff.write(gradient[::2, ::2].copy(), subfiletype=1, **tiles)
-    result = _inspect(tmp_path / "a", tmp_path / "out")
-    assert (result["kind"], result["width_px"], result["height_px"]) == ("slide", 700, 600)
-    assert result["mpp_x"] == result["mpp_y"] == pytest.approx(0.25)
+    inspection = _inspect(tmp_path / "a", tmp_path / "out")
+    assert (inspection["kind"], inspection["width_px"], inspection["height_px"]) == (
+        "slide",
+        700,
+        600,
+    )
+    assert inspection["mpp_x"] == inspection["mpp_y"] == pytest.approx(0.25)
     with open_slide(tmp_path / "a") as slide:
         assert [image.width_px for image in slide.stored] == [700, 350]
         assert np.array_equal(slide.read_region((0, 0), (700, 600), (700, 600)), gradient)

@@ -119,8 +119,8 @@ def test_many_ties_are_ordered_by_id(opens):
     index = opens(dim=DIM)
     ids = np.random.default_rng(1).permutation(500)
     index.build(ids, np.ones((500, DIM), dtype=np.float32))
-    result, distance = index.search(np.zeros(DIM), 7)
-    assert result.tolist() == list(range(7))
+    hit_ids, distance = index.search(np.zeros(DIM), 7)
+    assert hit_ids.tolist() == list(range(7))
     assert len(set(distance.tolist())) == 1
 
 

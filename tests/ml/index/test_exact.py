@@ -36,8 +36,8 @@ def test_merging_no_results_gives_no_results():
 def test_ties_are_ordered_by_id_for_any_order_of_rows():
     ids = np.array([9, 3, 7, 1, 5, 8, 2, 6, 4, 0])
     vectors = np.ones((10, 4), dtype=np.float32)
-    result, _ = exact_search(np.zeros(4, dtype=np.float32), ids, vectors, 2)
-    assert result.tolist() == [0, 1]
+    hit_ids, _ = exact_search(np.zeros(4, dtype=np.float32), ids, vectors, 2)
+    assert hit_ids.tolist() == [0, 1]
 
 
 def test_equal_vectors_have_equal_distances_among_any_others():

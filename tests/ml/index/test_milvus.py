@@ -87,11 +87,11 @@ class TestMilvus:
         for max_listed in (engine.MAX_LISTED, 20):
             monkeypatch.setattr(engine, "MAX_LISTED", max_listed)
             for allowed, excluded in filters.values():
-                result, distance = index.search(q, 10, allowed=allowed, excluded=excluded)
+                hit_ids, distance = index.search(q, 10, allowed=allowed, excluded=excluded)
                 want, _ = exact_search(q, ids, vectors, 10, allowed=allowed, excluded=excluded)
-                assert np.isin(result, allowed).all() and len(result) == 10
-                assert excluded is None or not np.isin(result, excluded).any()
-                assert np.isin(result, want).sum() >= 9 and (np.diff(distance) >= 0).all()
+                assert np.isin(hit_ids, allowed).all() and len(hit_ids) == 10
+                assert excluded is None or not np.isin(hit_ids, excluded).any()
+                assert np.isin(hit_ids, want).sum() >= 9 and (np.diff(distance) >= 0).all()
 
     @pytest.mark.slow
     def test_the_deadline_of_searches_does_not_limit_a_fill(self, milvus):

@@ -16,8 +16,8 @@ def test_positions_and_order_equal_those_of_numpy(seed):
     numbers = np.unique(rng.integers(-20, 20, rng.integers(0, 30)))
     queries = rng.integers(-30, 30, rng.integers(0, 30))
     assert ascending(queries).tolist() == np.unique(queries).tolist()
-    result = numbers[positions_of(numbers, queries)]
-    assert result.tolist() == queries[np.isin(queries, numbers)].tolist()
+    numbers_found = numbers[positions_of(numbers, queries)]
+    assert numbers_found.tolist() == queries[np.isin(queries, numbers)].tolist()
     out = ExcludedRows(np.unique(queries), 60)
     assert out.dropped(numbers).tolist() == np.setdiff1d(numbers, queries).tolist()
 
@@ -42,8 +42,8 @@ def test_few_permitted_rows_are_ordered_by_id_without_excluded_ones(tmp_path, n_
     index.build(ids, vectors)
     selection, excluded = Selection(ids[:40]), ids[:n_left]
     for _ in range(2):  # the second search uses the rows that the first one prepared
-        result, distance = index.search(np.zeros(4, np.float32), 30, selection, excluded)
-        assert result.tolist() == ids[n_left:40][:30].tolist()
+        hit_ids, distance = index.search(np.zeros(4, np.float32), 30, selection, excluded)
+        assert hit_ids.tolist() == ids[n_left:40][:30].tolist()
         assert distance.tolist() == ([0.0] * (20 - n_left) + [2.0] * 20)[:30]
     every, _ = index.search(np.zeros(4, np.float32), 99, selection, excluded)
     assert every.tolist() == ids[n_left:40].tolist()

@@ -13,13 +13,13 @@ from ml.types import Keypoints
 
 @pytest.mark.parametrize("name", DETECTOR_NAMES)
 def test_every_detector_gives_documented_shapes(name: str, vessels: np.ndarray) -> None:
-    result = detect_keypoints(vessels, config=DetectorConfig(name=name, max_keypoints=150))
-    assert 50 < len(result) <= 150
-    assert result.xy.shape == (len(result), 2)
-    for values in (result.response, result.size_px, result.angle_deg):
-        assert values.shape == (len(result),)
+    keypoints = detect_keypoints(vessels, config=DetectorConfig(name=name, max_keypoints=150))
+    assert 50 < len(keypoints) <= 150
+    assert keypoints.xy.shape == (len(keypoints), 2)
+    for values in (keypoints.response, keypoints.size_px, keypoints.angle_deg):
+        assert values.shape == (len(keypoints),)
         assert values.dtype == np.float32
-    assert np.isfinite(result.xy).all()
+    assert np.isfinite(keypoints.xy).all()
 
 
 @pytest.mark.parametrize("name", DETECTOR_NAMES)
@@ -35,9 +35,9 @@ def test_angles_are_returned_if_the_detector_computes_them(name: str, vessels: n
 def test_key_points_are_inside_the_mask(vessels: np.ndarray) -> None:
     mask = np.zeros(vessels.shape[:2], np.uint8)
     mask[:, :200] = 255
-    result = detect_keypoints(vessels, mask=mask)
-    assert len(result)
-    assert result.xy[:, 0].max() < 200.5
+    keypoints = detect_keypoints(vessels, mask=mask)
+    assert len(keypoints)
+    assert keypoints.xy[:, 0].max() < 200.5
 
 
 def test_a_black_image_has_no_key_points() -> None:

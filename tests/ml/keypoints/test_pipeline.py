@@ -117,9 +117,9 @@ def test_matching_features_equals_matching_images(
     a = extract(vessels, descriptor=name, max_keypoints=300, mask=mask)
     b = extract(warped_vessels[0], descriptor=load_descriptor(name), max_keypoints=300)
     for _ in range(2):  # features can be reused
-        result = match_features(a, b)
+        matches = match_features(a, b)
         for key in ("xy_a", "xy_b", "score"):
-            np.testing.assert_array_equal(getattr(result, key), getattr(expected, key))
+            np.testing.assert_array_equal(getattr(matches, key), getattr(expected, key))
     assert len(expected) > 50
 
 

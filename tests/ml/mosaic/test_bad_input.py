@@ -39,12 +39,12 @@ def test_a_variable_frame_rate_retains_its_time_stamps(slow_sweep: Sweep, tmp_pa
     pauses = np.random.default_rng(3).integers(10, 200, len(slow_sweep.frames))
     pts_ms = np.cumsum(pauses).tolist()
     video = write_video(tmp_path / "a.mkv", slow_sweep.frames, pts_ms=pts_ms)
-    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 30)
-    assert [frame.pts for frame in result.frames] == pts_ms
-    np.testing.assert_allclose([f.time_s for f in result.frames], np.array(pts_ms) / 1000)
-    assert result.registered_count == 30
-    assert score_against_truth(result, slow_sweep.truth, size_px=(200, 200)).mean_px < 1.5
+    mosaic = build_mosaic(video, tmp_path / "out", config=GLOBAL)
+    assert_nothing_lost(mosaic, 30)
+    assert [frame.pts for frame in mosaic.frames] == pts_ms
+    np.testing.assert_allclose([f.time_s for f in mosaic.frames], np.array(pts_ms) / 1000)
+    assert mosaic.registered_count == 30
+    assert score_against_truth(mosaic, slow_sweep.truth, size_px=(200, 200)).mean_px < 1.5
 
 
 @pytest.mark.slow
@@ -55,13 +55,13 @@ def test_after_a_change_of_resolution_the_first_size_is_kept(
     video, half = tmp_path / "a.ts", [cv2.resize(f, (240, 176)) for f in slow_sweep.frames[15:]]
     write_video(video, slow_sweep.frames[:15], pts_ms=range(0, 600, 40))
     write_video(video, half, pts_ms=range(600, 1200, 40))
-    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, len(result.frames))
-    assert len(result.frames) >= 28, "a decoder may lose a frame where the stream begins anew"
-    assert result.frame_size_px == (200, 200)
-    assert len(result.components) == 1
-    assert {f.reason_code for f in result.frames} <= {"", "blurred"}
-    assert result.registered_count >= 0.8 * len(result.frames)
+    mosaic = build_mosaic(video, tmp_path / "out", config=GLOBAL)
+    assert_nothing_lost(mosaic, len(mosaic.frames))
+    assert len(mosaic.frames) >= 28, "a decoder may lose a frame where the stream begins anew"
+    assert mosaic.frame_size_px == (200, 200)
+    assert len(mosaic.components) == 1
+    assert {f.reason_code for f in mosaic.frames} <= {"", "blurred"}
+    assert mosaic.registered_count >= 0.8 * len(mosaic.frames)
 
 
 def _smoke(frame: np.ndarray, seed: int) -> np.ndarray:
@@ -82,14 +82,14 @@ def test_ten_seconds_of_smoke_are_reported_and_both_sides_remain(
     after = sweep[40:] if is_moving else sweep[16:31]
     frames = [*sweep[:15], *(_smoke(f, i) for i, f in enumerate(smoked)), *after]
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 400 * len(frames), 400))
-    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 55)
-    assert {f.reason_code for f in result.frames[15:40]} == {"smoke"}
-    (gap,) = result.gaps
+    mosaic = build_mosaic(video, tmp_path / "out", config=GLOBAL)
+    assert_nothing_lost(mosaic, 55)
+    assert {f.reason_code for f in mosaic.frames[15:40]} == {"smoke"}
+    (gap,) = mosaic.gaps
     assert (gap.frames, gap.reason_code) == (25, "smoke")
     assert (gap.span.first_s, gap.span.last_s) == (6.0, 15.6)
     assert gap.text == "0:06.0 to 0:15.6 (25 frames): veiled by smoke or water"
-    sides = {frame.component for i, frame in enumerate(result.frames) if not 15 <= i < 40}
+    sides = {frame.component for i, frame in enumerate(mosaic.frames) if not 15 <= i < 40}
     assert sides == ({0, 1} if is_moving else {0})
 
 
@@ -100,9 +100,9 @@ def test_a_cut_in_a_video_gives_two_components_with_their_seconds(
     other = [np.ascontiguousarray(f[::-1, :, ::-1]) for f in slow_sweep.frames[:10]]
     frames = [*slow_sweep.frames[:15], *other]
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 1000, 40))
-    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 25)
-    spans = [[(s.first_s, s.last_s) for s in component.spans] for component in result.components]
+    mosaic = build_mosaic(video, tmp_path / "out", config=GLOBAL)
+    assert_nothing_lost(mosaic, 25)
+    spans = [[(s.first_s, s.last_s) for s in component.spans] for component in mosaic.components]
     assert spans == [[(0.0, 0.56)], [(0.6, 0.96)]]
 
 
@@ -113,10 +113,10 @@ def test_a_scope_that_starts_and_ends_in_the_dark_is_mapped_between(
     black = [np.zeros((200, 200, 3), np.uint8)] * 15
     frames = [*black, *slow_sweep.frames[:15], *black[:5]]
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 1400, 40))
-    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 35)
-    assert [gap.reason_code for gap in result.gaps] == ["dark", "dark"]
-    assert [f.status for f in result.frames[15:30]] == ["registered"] * 15
+    mosaic = build_mosaic(video, tmp_path / "out", config=GLOBAL)
+    assert_nothing_lost(mosaic, 35)
+    assert [gap.reason_code for gap in mosaic.gaps] == ["dark", "dark"]
+    assert [f.status for f in mosaic.frames[15:30]] == ["registered"] * 15
 
 
 def test_a_static_video_is_one_view_whatever_its_noise(slow_sweep: Sweep, tmp_path: Path) -> None:
@@ -124,20 +124,20 @@ def test_a_static_video_is_one_view_whatever_its_noise(slow_sweep: Sweep, tmp_pa
     noisy = [np.clip(still + rng.normal(0, 3, still.shape), 0, 255) for _ in range(20)]
     frames = [frame.astype(np.uint8) for frame in noisy]
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 800, 40))
-    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 20)
-    assert result.registered_count == 20
-    assert sum(frame.is_key for frame in result.frames) == 1
-    assert max(result.width_px, result.height_px) <= 200
+    mosaic = build_mosaic(video, tmp_path / "out", config=GLOBAL)
+    assert_nothing_lost(mosaic, 20)
+    assert mosaic.registered_count == 20
+    assert sum(frame.is_key for frame in mosaic.frames) == 1
+    assert max(mosaic.width_px, mosaic.height_px) <= 200
 
 
 def test_two_overlapping_frames_give_a_mosaic_and_unrelated_ones_an_error(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
     near = write_video(tmp_path / "near.mp4", slow_sweep.frames[:2], pts_ms=[0, 40])
-    result = build_mosaic(near, tmp_path / "out", config=GLOBAL)
-    assert_nothing_lost(result, 2)
-    assert result.registered_count == 2
+    mosaic = build_mosaic(near, tmp_path / "out", config=GLOBAL)
+    assert_nothing_lost(mosaic, 2)
+    assert mosaic.registered_count == 2
     before = (tmp_path / "out/mosaic.json").read_bytes()
     strangers = [slow_sweep.frames[0], slow_sweep.frames[29][::-1]]
     apart = write_video(tmp_path / "apart.mp4", strangers, pts_ms=[0, 40])
@@ -164,11 +164,11 @@ def test_stills_of_different_operations_are_not_stitched(
     stills = [_small(path) for path in by_operation.values()]
     assert len(stills) >= 8
     try:
-        result = build_mosaic(stills, tmp_path / "out", config=GLOBAL)
+        mosaic = build_mosaic(stills, tmp_path / "out", config=GLOBAL)
     except NothingRegisteredError as error:
         assert len(error.frames) == len(stills)
     else:
-        pytest.fail(f"{result.registered_count} unrelated stills were joined")
+        pytest.fail(f"{mosaic.registered_count} unrelated stills were joined")
 
 
 @pytest.mark.endurance
@@ -178,12 +178,12 @@ def test_the_sinus_raises_an_error_or_gives_consistent_components(
     folder = tessera_data / "endoscopy/sinus-4584"
     frames = [_small(path) for path in sorted(folder.glob("*.jpg"))]
     try:
-        result = build_mosaic(frames, tmp_path / "out", config=GLOBAL)
+        mosaic = build_mosaic(frames, tmp_path / "out", config=GLOBAL)
     except NothingRegisteredError as error:
         assert len(error.frames) == len(frames)
         return
-    assert_nothing_lost(result, len(frames))
-    for component in result.components:
+    assert_nothing_lost(mosaic, len(frames))
+    for component in mosaic.components:
         assert component.quality.median_error_px is not None
         assert component.quality.median_error_px < 3.0
 
@@ -201,9 +201,9 @@ def test_a_scope_moving_over_a_laparoscopy_still_is_mapped_to_a_pixel(
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
         frames.append(np.asarray(cv2.warpPerspective(scene, matrix, (480, 270), flags=flags)))
         truth[i] = matrix
-    result = build_mosaic(frames, tmp_path / "out", config=GLOBAL)
-    assert result.registered_count == 40
-    assert score_against_truth(result, truth, size_px=(480, 270)).mean_px < 1.0
+    mosaic = build_mosaic(frames, tmp_path / "out", config=GLOBAL)
+    assert mosaic.registered_count == 40
+    assert score_against_truth(mosaic, truth, size_px=(480, 270)).mean_px < 1.0
 
 
 def _small(path: Path) -> np.ndarray:

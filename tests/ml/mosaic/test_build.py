@@ -109,8 +109,8 @@ def test_every_dropped_frame_has_its_reason(sweep: Sweep, tmp_path: Path) -> Non
     frames.append(np.full((200, 200, 3), 255, np.uint8))
     noise = np.random.default_rng(0).integers(0, 255, (50, 50, 3), np.uint8)
     frames.append(cv2.resize(noise, (200, 200), interpolation=cv2.INTER_CUBIC))
-    result = build_mosaic(frames, tmp_path / "out")
-    dropped = {f.index: (f.status, f.reason) for f in result.frames if f.status != "registered"}
+    mosaic = build_mosaic(frames, tmp_path / "out")
+    dropped = {f.index: (f.status, f.reason) for f in mosaic.frames if f.status != "registered"}
     assert set(dropped) == {2, 5, 8, 12, 13}
     assert dropped[2][0] == "skipped"
     assert "blurred" in dropped[2][1]
@@ -118,18 +118,18 @@ def test_every_dropped_frame_has_its_reason(sweep: Sweep, tmp_path: Path) -> Non
     assert dropped[8][1] == "size 120 x 100 differs from 200 x 200 px"
     assert "overexposed" in dropped[12][1]
     assert dropped[13] == ("failed", "too few points agree with the frames around it")
-    assert all(f.H_mosaic_from_frame is None for f in result.frames if f.index in dropped)
+    assert all(f.H_mosaic_from_frame is None for f in mosaic.frames if f.index in dropped)
 
 
 @pytest.mark.slow
 def test_a_cut_in_the_scene_gives_two_mosaics(sweep: Sweep, tmp_path: Path) -> None:
     other = [np.ascontiguousarray(frame[::-1, :, ::-1]) for frame in sweep.frames[:4]]
-    result = build_mosaic(sweep.frames[:8] + other, tmp_path / "out")
-    assert [f.component for f in result.frames] == [0] * 8 + [1] * 4
-    first, second = result.components
+    mosaic = build_mosaic(sweep.frames[:8] + other, tmp_path / "out")
+    assert [f.component for f in mosaic.frames] == [0] * 8 + [1] * 4
+    first, second = mosaic.components
     assert (first.registered_count, second.registered_count) == (8, 4)
     assert [(s.first_index, s.last_index) for s in second.spans] == [(8, 11)]
-    for component in result.components:
+    for component in mosaic.components:
         with tifffile.TiffFile(tmp_path / "out" / component.pyramid) as tiff:
             assert tiff.pages[0].shape == (component.height_px, component.width_px, 3)
         for layer in component.layers:
@@ -140,9 +140,9 @@ def test_a_cut_in_the_scene_gives_two_mosaics(sweep: Sweep, tmp_path: Path) -> N
 
 
 def test_a_static_video_becomes_one_view(sweep: Sweep, tmp_path: Path) -> None:
-    result = build_mosaic([sweep.frames[0]] * 5, tmp_path / "out")
-    assert result.registered_count == 5
-    assert abs(result.width_px - 189) < 4
+    mosaic = build_mosaic([sweep.frames[0]] * 5, tmp_path / "out")
+    assert mosaic.registered_count == 5
+    assert abs(mosaic.width_px - 189) < 4
 
 
 def test_a_folder_with_an_unreadable_image_continues(sweep: Sweep, tmp_path: Path) -> None:
@@ -151,16 +151,16 @@ def test_a_folder_with_an_unreadable_image_continues(sweep: Sweep, tmp_path: Pat
     for i, frame in enumerate(sweep.frames[:4]):
         cv2.imwrite(str(folder / f"{i:03d}.png"), frame[:, :, ::-1])
     (folder / "0015.png").write_bytes(b"no image")
-    result = build_mosaic(folder, tmp_path / "out")
-    assert [f.status for f in result.frames].count("registered") == 4
-    assert [f.reason for f in result.frames if f.reason] == ["the frame could not be decoded"]
+    mosaic = build_mosaic(folder, tmp_path / "out")
+    assert [f.status for f in mosaic.frames].count("registered") == 4
+    assert [f.reason for f in mosaic.frames if f.reason] == ["the frame could not be decoded"]
 
 
 def test_a_given_mask_bounds_the_visible_area(sweep: Sweep, tmp_path: Path) -> None:
     mask = np.zeros((200, 200), np.uint8)
     mask[40:160, 30:170] = 255
-    result = build_mosaic(sweep.frames[:2], tmp_path / "out", mask=mask)
-    assert result.height_px < 135
+    mosaic = build_mosaic(sweep.frames[:2], tmp_path / "out", mask=mask)
+    assert mosaic.height_px < 135
     with pytest.raises(ShapeError, match=r"mask: .*\(200, 200\)"):
         build_mosaic(sweep.frames[:2], tmp_path / "no", mask=mask[:50])
     assert not (tmp_path / "no").exists()
@@ -225,8 +225,8 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_fetoscopy_sweep_is_registered_completely(tessera_data: Path, tmp_path: Path) -> None:
     folder = tessera_data / "endoscopy/fetoscopy-anon001/frames"
-    result = build_mosaic(
+    mosaic = build_mosaic(
         folder, tmp_path / "out", config=MosaicConfig(step=4, motion_model="affine")
     )
-    assert result.registered_count == 25
-    assert 800 < result.width_px < 1400
+    assert mosaic.registered_count == 25
+    assert 800 < mosaic.width_px < 1400

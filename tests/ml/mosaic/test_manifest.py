@@ -17,10 +17,10 @@ from tests.ml.mosaic.conftest import dropped_frame, mosaic_result, registered_fr
 
 def test_the_manifest_round_trips_and_another_format_raises_an_error(tmp_path: Path) -> None:
     placed = registered_frame(0, 3, covariance=np.eye(3), uncertainty_px=0.5)
-    result = mosaic_result(placed, dropped_frame(1, "dark"))
-    write_manifest(result, tmp_path)
+    mosaic = mosaic_result(placed, dropped_frame(1, "dark"))
+    write_manifest(mosaic, tmp_path)
     again = read_manifest(tmp_path)
-    assert to_manifest(again) == to_manifest(result)
+    assert to_manifest(again) == to_manifest(mosaic)
     text = (tmp_path / "mosaic.json").read_text()
     (tmp_path / "mosaic.json").write_text(text.replace('"format": 1', '"format": 9'))
     with pytest.raises(CorruptFileError, match=r"format 9\b.*\b1$"):

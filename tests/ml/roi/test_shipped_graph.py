@@ -40,8 +40,8 @@ def test_the_graph_encoder_is_small_and_loaded_by_name():
 
 
 def test_distances_of_the_graph_encoder_are_calibrated():
-    result = calibration_of(load_encoder("graph").config_hash)
-    assert result is not None and result.pairs > 1000
+    calibration = calibration_of(load_encoder("graph").config_hash)
+    assert calibration is not None and calibration.pairs > 1000
 
 
 def test_the_first_part_of_the_vector_equals_the_default_encoder(graph):

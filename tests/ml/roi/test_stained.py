@@ -48,8 +48,8 @@ def test_the_scale_is_replaced_by_the_configured_share(tissue):
 @pytest.mark.parametrize("stain", ["ruifrok", "none"])
 def test_stains_of_the_image_are_not_estimated_if_not_needed(tissue, stain):
     source = ImagePatches(tissue(300, 300), downsample=1.0)
-    result, stains = stained_patches(source, [(0, 0)], EncoderConfig(stain=stain), never)
-    assert result is source and stains.method == stain
+    patches, stains = stained_patches(source, [(0, 0)], EncoderConfig(stain=stain), never)
+    assert patches is source and stains.method == stain
 
 
 @pytest.mark.parametrize("stain", ["nuclei", "macenko"])
@@ -58,21 +58,21 @@ def test_patches_are_normalised_to_the_target(tissue, stain):
     source = ImagePatches(image, downsample=1.0)
     config = EncoderConfig(stain=stain)
     estimate = dataclasses.replace(load_target(), method=stain)
-    result, stains = stained_patches(source, [(0, 0)], config, lambda: estimate)
+    patches, stains = stained_patches(source, [(0, 0)], config, lambda: estimate)
     assert stains.method == stain and stains.scale == pytest.approx(load_target().scale)
     same = source.read((0, 0), 224).astype(int)
-    assert np.abs(result.read((0, 0), 224).astype(int) - same).max() <= 12  # it is the target
+    assert np.abs(patches.read((0, 0), 224).astype(int) - same).max() <= 12  # it is the target
 
 
 def test_a_slide_that_cannot_be_normalised_falls_back_with_a_reason(tissue):
     blank = np.full((600, 600, 3), 250, np.uint8)
     estimate = estimate_stain_of_image(blank)
     source = ImagePatches(tissue(600, 600), downsample=1.0)
-    result, stains = stained_patches(
+    patches, stains = stained_patches(
         source, [(0, 0)], EncoderConfig(stain="nuclei"), lambda: estimate
     )
     assert (
-        result is source and stains.method == "ruifrok" and stains.reason == estimate.reason != ""
+        patches is source and stains.method == "ruifrok" and stains.reason == estimate.reason != ""
     )
 
 

@@ -157,5 +157,5 @@ def test_the_closed_path_has_minimum_cost() -> None:
     cost = np.ones((1, 16, 20), np.float32)
     planted = np.array([9, 10, 11, 12, 12, 11, 10, 9, 8, 7, 6, 5, 5, 6, 7, 8])
     cost[0, np.arange(16), planted] = -1
-    result = closed_paths(cost, max_step=1, step_cost=0.01)
-    assert result.tolist() == [planted.tolist()]
+    paths = closed_paths(cost, max_step=1, step_cost=0.01)
+    assert paths.tolist() == [planted.tolist()]

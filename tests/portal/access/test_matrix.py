@@ -118,18 +118,18 @@ def _wrong_answers(
     wrong: dict[tuple[str, str, str], object] = {}
     for actor in actors:
         response = _sent(scene, actor, method, _path(scene, rule, name, actor), rule)
-        answer, result = answer_of(response), []
+        answer, actual = answer_of(response), []
         if actor in OUTSIDE:
             requested = response.request["PATH_INFO"] + repr(rule.body(scene))
             if name == "api-schema":  # its examples were recorded from the tests' data
                 requested += READS_FILE.read_text(encoding="utf-8")
-            result = _leaked_words(response, scene, requested)
+            actual = _leaked_words(response, scene, requested)
         if actor == "stranger" and answer == 404 and name.startswith("api:"):
-            result += (
+            actual += (
                 [] if response["Content-Type"] == "application/problem+json" else ["no problem"]
             )
-        if answer != rule.answers[actor] or result:
-            wrong[name, method, actor] = (answer, rule.answers[actor], result)
+        if answer != rule.answers[actor] or actual:
+            wrong[name, method, actor] = (answer, rule.answers[actor], actual)
     return wrong
 
 

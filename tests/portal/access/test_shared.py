@@ -131,7 +131,7 @@ def test_another_lab_reads_only_the_shared_case(scene: Scene, area: str) -> None
         for name in AREAS[area]:
             rule = RULES[name]["GET"]
             response = _sent(scene, "stranger", name, "GET", rule)
-            result, usual = answer_of(response), rule.answers["stranger"]
+            actual, usual = answer_of(response), rule.answers["stranger"]
             if name in READS:
                 allowed = {rule.answers["manager"]}
             elif name in SEARCHES:
@@ -139,8 +139,8 @@ def test_another_lab_reads_only_the_shared_case(scene: Scene, area: str) -> None
             else:  # 403: a page that takes a role in the lab of the case
                 allowed = {usual, 403} if usual == 404 else {usual}
             reported = [word for word in SECRET if word in _text(response)]
-            if result not in allowed or reported:
-                wrong[name] = (result, allowed, reported)
+            if actual not in allowed or reported:
+                wrong[name] = (actual, allowed, reported)
     assert wrong == {}, "answered, allowed, told"
 
 
@@ -167,10 +167,10 @@ def test_another_lab_cannot_write_to_a_shared_case(scene: Scene, actor: str) -> 
         before = written.count()
         for name, method in WRITES:
             rule = RULES[name][method]
-            result, usual = answer_of(_sent(scene, actor, name, method, rule)), rule.answers[actor]
+            actual, usual = answer_of(_sent(scene, actor, name, method, rule)), rule.answers[actor]
             allowed = {409} if name in SEARCHES else {403, 404} if usual == 404 else {usual}
-            if result not in allowed or written.count() != before:
-                wrong[name, method] = (result, allowed, written.count() - before)
+            if actual not in allowed or written.count() != before:
+                wrong[name, method] = (actual, allowed, written.count() - before)
     assert wrong == {}, "answered, allowed, events"
 
 

@@ -92,8 +92,8 @@ def test_a_gigabyte_of_a_stranger_is_answered_early_everywhere(server: Server) -
     ("path", "status"), [("/accounts/login/", 413), ("/api/v1/slides/", 401), ("/cases/new/", 413)]
 )
 def test_the_answer_contains_the_reason(server: Server, path: str, status: int) -> None:
-    result, answer = send(server, "POST", path)
-    assert result == status
+    status_sent, answer = send(server, "POST", path)
+    assert status_sent == status
     assert b"application/problem+json" in answer
 
 

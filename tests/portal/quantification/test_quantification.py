@@ -96,10 +96,10 @@ def test_an_outline_that_changes_during_the_measurement_has_no_figures_of_the_ol
     quantify = engine.quantify_region
 
     def slow(*args, **kwargs):
-        result = quantify(*args, **kwargs)
+        measurement = quantify(*args, **kwargs)
         changes = RoiChanges(geometry=square(0, 0, 200))
         roi_update(roi=roi, user=world.user, expected_version=1, changes=changes)
-        return result
+        return measurement
 
     monkeypatch.setattr(engine, "quantify_region", slow)
     job = quantification_start(roi=roi, user=world.user)

@@ -19,8 +19,8 @@ def region(*bounds: float, label: str = "t", frame: int | None = None) -> DrawnR
 def test_figures_of_two_halves() -> None:
     """100 px and 100 px, half of each in common, on a plane of 1,000 px."""
     a, b = [region(0, 0, 10, 10)], [region(5, 0, 15, 10)]
-    result = pair_agreement(a, b, plane_px=1000, min_iou=0.3)
-    tally = result.labels["t"]
+    agreement = pair_agreement(a, b, plane_px=1000, min_iou=0.3)
+    tally = agreement.labels["t"]
     assert (tally.n_a, tally.n_b, tally.matched) == (1, 1, 1)
     assert tally.iou == pytest.approx(50 / 150)
     assert tally.dice == pytest.approx(0.5)
@@ -33,10 +33,10 @@ def test_figures_of_two_halves() -> None:
 def test_labels_are_compared_of_matched_regions() -> None:
     a = [region(20 * k, 0, 20 * k + 10, 10, label=name) for k, name in enumerate("ttss")]
     b = [region(20 * k, 0, 20 * k + 10, 10, label=name) for k, name in enumerate("tsss")]
-    result = pair_agreement(a, b, plane_px=1e4, min_iou=0.5)
+    agreement = pair_agreement(a, b, plane_px=1e4, min_iou=0.5)
     # 3 of 4 alike; by chance: .5 * .25 + .5 * .75
-    assert result.kappa_of_labels == pytest.approx((0.75 - 0.5) / 0.5)
-    assert result.labels["t"].matched == 1 and result.labels["s"].matched == 2
+    assert agreement.kappa_of_labels == pytest.approx((0.75 - 0.5) / 0.5)
+    assert agreement.labels["t"].matched == 1 and agreement.labels["s"].matched == 2
 
 
 def test_agreement_of_empty_sets_and_of_frames() -> None:

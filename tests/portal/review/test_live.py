@@ -182,8 +182,8 @@ def test_rest_answers_304_without_changes_in_few_queries(
     with django_assert_max_num_queries(5):  # the canvas, changes, their ROIs, people
         again = client.get(url, params, headers={"If-None-Match": first["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
-    result = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)})
-    assert result.json()["results"][0]["version"] == 2
+    response = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)})
+    assert response.json()["results"][0]["version"] == 2
     assert client.get("/api/v1/rois/", {"ids": "x"}).status_code == 400
     assert client.put(url, {"tab": str(TAB), "view": [1, 2]}, format="json").status_code == 400
     api_as(annotator).delete(url, {"tab": str(TAB)}, format="json")

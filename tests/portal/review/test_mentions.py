@@ -41,9 +41,9 @@ def people(lab: Lab) -> dict[str, User]:
 def test_members_are_found_by_full_name_or_address(
     lab: Lab, people: dict[str, User], text: str, named: list[str], texts: list[str]
 ) -> None:
-    result = mentions_in(text, lab_id=lab.pk)
-    assert result.user_ids == {people[name].pk for name in named}
-    assert list(result.texts) == texts
+    mentions = mentions_in(text, lab_id=lab.pk)
+    assert mentions.user_ids == {people[name].pk for name in named}
+    assert list(mentions.texts) == texts
 
 
 def test_people_of_other_labs_are_not_found(

@@ -65,10 +65,10 @@ def test_a_delivery_is_signed_so_that_another_library_verifies_it(
     event = _emit(lab)
     deliver()
     ((headers, body),) = receiver.got
-    result = Verifier(made[1]).verify(body, headers)
+    message = Verifier(made[1]).verify(body, headers)
     case = event.payload["case_id"]
-    assert result["type"] == "case.created" and result["data"]["id"] == case
-    assert result["data"]["link"] == f"{settings.TESSERA_URL}/api/v1/cases/{case}/"
+    assert message["type"] == "case.created" and message["data"]["id"] == case
+    assert message["data"]["link"] == f"{settings.TESSERA_URL}/api/v1/cases/{case}/"
     assert headers["content-type"] == "application/json"
     with pytest.raises(WebhookVerificationError):
         Verifier(made[1]).verify(body.replace(b"created", b"changed"), headers)

@@ -46,11 +46,11 @@ def test_the_cache_depends_on_mask_descriptor_and_number_of_key_points() -> None
 def test_cached_mutual_neighbours_equal_those_of_the_matcher() -> None:
     a, b = _view(400), _view(412)
     orb = load_descriptor("orb")
-    result = FeatureCache().mutual((a, None), (b, None), orb, keypoints=200, ratio=orb.ratio)
+    matches = FeatureCache().mutual((a, None), (b, None), orb, keypoints=200, ratio=orb.ratio)
     first, two = (extract(image, descriptor=orb, max_keypoints=200) for image in (a, b))
     slow = match_keypoints(orb, first.view.image, first.keypoints, two.view.image, two.keypoints)
-    np.testing.assert_allclose(result.xy_a, first.view.to_image(slow.xy_a))
-    np.testing.assert_allclose(result.xy_b, two.view.to_image(slow.xy_b))
+    np.testing.assert_allclose(matches.xy_a, first.view.to_image(slow.xy_a))
+    np.testing.assert_allclose(matches.xy_b, two.view.to_image(slow.xy_b))
 
 
 def test_the_time_per_pair_is_undefined_without_pairs() -> None:

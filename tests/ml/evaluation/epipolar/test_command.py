@@ -222,20 +222,20 @@ def test_a_translating_camera_is_scored_correctly(
     words = ["--descriptors", "orb", "--gaps", "1", "2", "--max-keypoints", 300, "--pairs", 1]
     words += ["--plots", tmp_path / "out", "--pictures", tmp_path / "out"]
     page.write_text("<!-- figures: poses -->\n<!-- end figures -->\n")
-    result = run(_args(film, *words, "--dense", "--page", page), no_progress)
+    report = run(_args(film, *words, "--dense", "--page", page), no_progress)
     assert "| method | epipolar error at gap 2, px |" in page.read_text()
     assert all(page.read_text().count(f"| {name} |") == 1 for name in RULES)
     assert rules == [rule for rule in RULES.values() for _ in range(2)]
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"epipolar-by-gap.png", "gap-1-orb.jpg", "gap-2-orb.jpg"}
-    score = result["scores"]["orb"]["all"]
+    score = report["scores"]["orb"]["all"]
     assert score["partner_found"] == 1.0
     assert score["epipolar_px"] < 1.0
     assert score["under_1px"] > 0.9
-    dense = result["scores"]["vit (dense)"]["1"]
+    dense = report["scores"]["vit (dense)"]["1"]
     assert dense["matches"] == dense["raw_matches"] > 50
     assert dense["under_3px"] > 0.9
-    assert "p against orb" in describe(result)
+    assert "p against orb" in describe(report)
 
 
 def test_options_out_of_range_raise_an_error(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_run_scores_every_protocol(folder: Path) -> None:
     words = ["--descriptors", "orb,akaze", "nonsense", "--per-family", 1, "--images", 3]
     words += ["--families", "translation", "rotation", "viewpoint"]
-    result = run(
+    report = run(
         _args(
             folder,
             *words,
@@ -56,22 +56,22 @@ def test_a_run_scores_every_protocol(folder: Path) -> None:
         ),
         no_progress,
     )
-    assert all((folder / "plots" / name).stat().st_size > 5000 for name in result["plots"])
-    assert len(result["plots"]) == 1
-    assert len(list((folder / "pictures").iterdir())) == len(result["pictures"]) == 12
-    assert result["data"]["images"] == result["data"]["scenes"] == 3
-    assert result["data"]["core_pairs"] == 9
-    assert "unknown descriptor" in result["skipped"]["nonsense"]
-    papers = result["papers"]["akaze"]["families"]
+    assert all((folder / "plots" / name).stat().st_size > 5000 for name in report["plots"])
+    assert len(report["plots"]) == 1
+    assert len(list((folder / "pictures").iterdir())) == len(report["pictures"]) == 12
+    assert report["data"]["images"] == report["data"]["scenes"] == 3
+    assert report["data"]["core_pairs"] == 9
+    assert "unknown descriptor" in report["skipped"]["nonsense"]
+    papers = report["papers"]["akaze"]["families"]
     assert papers["translation"]["nn_precision"] > 0.5
     for row in papers.values():
         assert 0 <= row["nnt_score"] <= row["nn_score"] <= 1
         assert row["exact"] <= row["nn_score"]
-    assert result["hard"]["akaze"]["families"]["translation"]["precision"] > 0.95
-    assert result["unrelated"]["akaze"]["unrelated"]["pairs"] == 2
-    assert result["unrelated"]["akaze"]["unrelated"]["matches"] == 0
-    assert set(result["carried"]) == {"orb (best form)", "akaze (best form)"}
-    text = describe(result)
+    assert report["hard"]["akaze"]["families"]["translation"]["precision"] > 0.95
+    assert report["unrelated"]["akaze"]["unrelated"]["pairs"] == 2
+    assert report["unrelated"]["akaze"]["unrelated"]["matches"] == 0
+    assert set(report["carried"]) == {"orb (best form)", "akaze (best form)"}
+    text = describe(report)
     assert "The papers' protocol" in text
     assert "Not scored: nonsense" in text
 

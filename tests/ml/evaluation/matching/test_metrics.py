@@ -102,13 +102,13 @@ def test_thresholds_are_fitted_on_the_other_half_of_the_images() -> None:
     """Half 0 is clean up to .5, half 1 only up to .2: each is cut where the other one is clean."""
     clean = _pair([0.1, 0.3, 0.5], [1, 1, 1], 3)
     dirty = _pair([0.1, 0.3, 0.5], [1, 0, 0], 3)
-    result = papers_summary([clean, dirty], [0, 1], target=1.0)
-    core = result["families"]["core"]
+    summary = papers_summary([clean, dirty], [0, 1], target=1.0)
+    core = summary["families"]["core"]
     assert core["nn_precision"] == pytest.approx(4 / 6, abs=1e-4)
     # clean keeps .1 only (1 right of 1), dirty keeps all three (1 right of 3)
     assert core["nnt_precision"] == pytest.approx(2 / 4, abs=1e-4)
     assert core["nnt_score"] == pytest.approx(2 / 6, abs=1e-4)
-    assert result["by_value"] == {"rotation": {"5": pytest.approx(4 / 6, abs=1e-4)}}
+    assert summary["by_value"] == {"rotation": {"5": pytest.approx(4 / 6, abs=1e-4)}}
 
 
 def test_the_fundamental_error_is_invariant_to_scale_and_sign() -> None:

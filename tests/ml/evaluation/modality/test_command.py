@@ -38,13 +38,13 @@ def folder(tmp_path: Path) -> Path:
 def test_each_source_is_scored_by_a_model_of_the_others(folder: Path) -> None:
     card = folder / "card.md"
     card.write_text("<!-- figures: modality -->\n<!-- end figures -->\n")
-    result = run(options(folder, card=card), no_progress)
-    assert [row["images"] for row in result["sources"]] == [2, 2, 2, 2]
-    assert [row["errors"] for row in result["sources"]] == [0, 0, 0, 0]
-    assert [row["is_endoscopy"] for row in result["sources"]] == [False, False, True, True]
-    assert result["weights"][0] > 0 and len(result["weights"]) == 3
+    report = run(options(folder, card=card), no_progress)
+    assert [row["images"] for row in report["sources"]] == [2, 2, 2, 2]
+    assert [row["errors"] for row in report["sources"]] == [0, 0, 0, 0]
+    assert [row["is_endoscopy"] for row in report["sources"]] == [False, False, True, True]
+    assert report["weights"][0] > 0 and len(report["weights"]) == 3
     assert "| all |" in card.read_text()
-    assert str(result["bias"]) in describe(result)
+    assert str(report["bias"]) in describe(report)
 
 
 def test_one_source_of_a_modality_raises_an_error(folder: Path) -> None:

@@ -79,8 +79,8 @@ def test_an_exact_mosaic_has_zero_error_and_lists_its_faults(sweep: SimulatedSwe
     shift = np.array([[1, 0, 3.0], [0, 1, 0], [0, 0, 1]])
     wrong = {**usable, min(usable): usable[min(usable)] @ shift}
     inputs = tuple(range(40))
-    result = BaselineMosaic(wrong, inputs, None, 1.0, 1.0, 5.0, dropped=dict(sweep.faults))
-    scores = score_attempt(result, sweep)
+    mosaic = BaselineMosaic(wrong, inputs, None, 1.0, 1.0, 5.0, dropped=dict(sweep.faults))
+    scores = score_attempt(mosaic, sweep)
     assert scores["median_px"] < 0.3
     assert scores["max_px"] == pytest.approx(3.0, abs=0.5)
     assert (scores["fault_recall"], scores["fault_precision"]) == (1.0, 1.0)
@@ -195,7 +195,7 @@ def test_the_scores_of_a_sequence_are_written_as_a_list() -> None:
 def test_frames_over_relief_are_compared_with_independently_matched_pairs() -> None:
     config = SweepConfig(frames=9, size_px=240, relief=0.02)
     sweep = simulate_sweep(config)
-    result = BaselineMosaic(
+    mosaic = BaselineMosaic(
         placed=sweep.truth,
         inputs=tuple(range(9)),
         pixels=None,
@@ -204,10 +204,10 @@ def test_frames_over_relief_are_compared_with_independently_matched_pairs() -> N
         peak_mib=0.0,
         dropped={},
     )
-    scores = score_attempt(result, sweep, has_relief=True)
+    scores = score_attempt(mosaic, sweep, has_relief=True)
     assert scores["ncc"]["tessera"]["1"] > 0.3
     assert scores["ncc"]["SIFT pairs"]["1"] > 0.1
     table = {"data_set": "simulated", "sweeps": {"hills": config}}
     rows = [{"sweep": "hills", "method": "tessera", **scores}]
     assert "- hills: NCC at least that of SIFT pairs" in to_markdown({**table, "rows": rows})
-    assert "ncc" not in score_attempt(result, sweep)
+    assert "ncc" not in score_attempt(mosaic, sweep)

@@ -48,12 +48,12 @@ def test_person_detection_is_measured_on_a_small_folder(tmp_path: Path) -> None:
     stills.mkdir(parents=True)
     for frame in range(8):
         cv2.imwrite(str(stills / f"00001-1-frame-{frame}.jpg"), tissue(seed=frame)[..., ::-1])
-    result = measure_persons(tmp_path, progress=no_progress)
-    assert result["faces"]["without"] == {"pictures": 8, "flagged": 0}
-    assert result["faces"]["small_portraits"]["flagged"] == 0
-    first = result["outside"][0]
+    summary = measure_persons(tmp_path, progress=no_progress)
+    assert summary["faces"]["without"] == {"pictures": 8, "flagged": 0}
+    assert summary["faces"]["small_portraits"]["flagged"] == 0
+    first = summary["outside"][0]
     assert (first["flagged"], "rocket" in first["found_of_put_in"]) == (0, True)
-    assert f"{len(OTHERS)} pictures of other things" in person_figures(result)
+    assert f"{len(OTHERS)} pictures of other things" in person_figures(summary)
 
 
 def test_a_folder_without_images_raises_an_error_with_its_name(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ def test_a_network_is_never_trained_on_the_folds_it_is_scored_and_chosen_on(monk
 
     original = experiment.train_graph_encoder
     monkeypatch.setattr(experiment, "train_graph_encoder", spy)
-    result = run_experiment(data, SHORT, test_gallery=False, cache=tmp_path, progress=no_progress)
-    folds = {i: set(names) for i, names in enumerate(result.folds.patients)}
+    report = run_experiment(data, SHORT, test_gallery=False, cache=tmp_path, progress=no_progress)
+    folds = {i: set(names) for i, names in enumerate(report.folds.patients)}
     allowed = [folds[(t + 2) % 4] | folds[(t + 3) % 4] for t in range(4)]
     assert trained and all(patients in allowed for patients in trained)
 
@@ -131,10 +131,10 @@ def test_the_command_scores_a_folder_and_fills_the_card(tmp_path: Path) -> None:
     words = ["evaluate", "ablation", "--data", str(tmp_path), "--sets", "lung", "--seeds", "1"]
     words += ["--draws", "1", "--cache", str(tmp_path / "cache"), "--card", str(card)]
     assert main([*words, "--json", str(tmp_path / "out.json")]) == 0
-    result = json.loads((tmp_path / "out.json").read_text())["sets"][0]
-    assert result["labels"] == ["coarse", "fine"] and result["patients"] == 8
-    assert len(result["rows"]) == len(ARCHITECTURES) * len(TRAININGS)
-    for row in result["rows"]:
+    report = json.loads((tmp_path / "out.json").read_text())["sets"][0]
+    assert report["labels"] == ["coarse", "fine"] and report["patients"] == 8
+    assert len(report["rows"]) == len(ARCHITECTURES) * len(TRAININGS)
+    for row in report["rows"]:
         low, high = row["scores"]["10"]["interval"]
         assert 0 <= low <= row["scores"]["10"]["value"] <= high <= 1
     assert "| GCN | self-supervised |" in card.read_text()
@@ -142,6 +142,6 @@ def test_the_command_scores_a_folder_and_fills_the_card(tmp_path: Path) -> None:
 
 def test_the_committed_card_agrees_with_its_result() -> None:
     docs = Path(__file__).resolve().parents[4] / "docs"
-    result = json.loads((docs / "results" / "roi-ablation.json").read_text(encoding="utf-8"))
+    report = json.loads((docs / "results" / "roi-ablation.json").read_text(encoding="utf-8"))
     card = (docs / "models" / "roi-ablation.md").read_text(encoding="utf-8")
-    assert f"<!-- figures: ablation -->\n{describe(result)}\n<!-- end figures -->" in card
+    assert f"<!-- figures: ablation -->\n{describe(report)}\n<!-- end figures -->" in card

@@ -104,6 +104,6 @@ def test_the_mean_cannot_distinguish_a_region_from_its_vertices_rearranged(parts
 
 def test_the_committed_card_agrees_with_its_result():
     docs = Path(__file__).resolve().parents[4] / "docs"
-    result = json.loads((docs / "results" / "roi-graph.json").read_text(encoding="utf-8"))
+    report = json.loads((docs / "results" / "roi-graph.json").read_text(encoding="utf-8"))
     card = (docs / "models" / "roi-graph.md").read_text(encoding="utf-8")
-    assert f"<!-- figures: arrangement -->\n{describe(result)}\n<!-- end figures -->" in card
+    assert f"<!-- figures: arrangement -->\n{describe(report)}\n<!-- end figures -->" in card

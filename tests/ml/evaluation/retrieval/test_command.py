@@ -84,11 +84,11 @@ def test_queries_without_relevant_regions_raise_an_error():
 def test_the_command_scores_encoder_and_baselines(data_set, tmp_path):
     out = tmp_path / "scores.json"
     assert main(["evaluate", "retrieval", str(data_set), "--json", str(out)]) == 0
-    result = json.loads(out.read_text())
-    table = result["labels"]["other_patients"]
+    report = json.loads(out.read_text())
+    table = report["labels"]["other_patients"]
     assert set(table) == {"chance", "roi-default", "HSV histogram", "LBP", "bag of RootSIFT"}
     assert table["roi-default"]["map"] > 0.95 > table["chance"]["map"] + 0.2
-    assert result["n_regions"] == 8 and result["labels"]["n_queries_scored"] == 8
+    assert report["n_regions"] == 8 and report["labels"]["n_queries_scored"] == 8
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_the_default_encoder_beats_chance_on_other_patients(tessera_data, tmp_pa
     folder = str(tessera_data / "histology/glas")
     groups = ["--groups", "benign=healthy,adenomatous", "malignant=moderate,poor"]
     assert main(["evaluate", "retrieval", folder, *groups, "--json", str(out)]) == 0
-    result = json.loads(out.read_text())
+    report = json.loads(out.read_text())
     for task in ("labels", "groups"):
-        table = result[task]["other_patients"]
+        table = report[task]["other_patients"]
         assert table["roi-default"]["map"] > 1.5 * table["chance"]["map"]
         assert table["roi-default"]["map"] > table["bag of RootSIFT"]["map"]

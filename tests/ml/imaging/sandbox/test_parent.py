@@ -26,12 +26,12 @@ def _open_descriptors() -> int:
 
 def test_result_and_progress_of_the_child_are_returned(child_module: str) -> None:
     steps: list[tuple[int, int, str]] = []
-    result = run_limited(
+    reply = run_limited(
         f"{child_module}:answer", {"n": 3}, progress=lambda *step: steps.append(step)
     )
-    assert result["arguments"] == {"n": 3}
-    assert result["core"] == 0
-    assert result["group"]
+    assert reply["arguments"] == {"n": 3}
+    assert reply["core"] == 0
+    assert reply["group"]
     assert (1, 2, "half") in steps
 
 
@@ -39,8 +39,8 @@ def test_the_environment_of_the_child_contains_no_secrets(
     child_module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgres://user:secret@db/x")
-    result = run_limited(f"{child_module}:answer", {})
-    assert "DATABASE_URL" not in result["environment"]
+    reply = run_limited(f"{child_module}:answer", {})
+    assert "DATABASE_URL" not in reply["environment"]
 
 
 @pytest.mark.parametrize("kind", [CorruptFileError, TooLargeError])

@@ -128,8 +128,8 @@ def test_levels_in_sub_ifds_are_rotated_like_their_page(
         assert np.array_equal(slide.read_region((0, 0), size, size), gradient)
         shown = slide.read_level(1, (0, 0), (half.shape[1], half.shape[0]))
     assert np.array_equal(shown, half)
-    result = everywhere(path, tmp_path / "out")["tiles"]
-    assert np.abs(result.astype(int) - gradient).mean() < 4
+    tiles = everywhere(path, tmp_path / "out")["tiles"]
+    assert np.abs(tiles.astype(int) - gradient).mean() < 4
 
 
 def test_rotated_planar_colours_are_refused_by_name(tmp_path: Path, gradient: ImageU8) -> None:

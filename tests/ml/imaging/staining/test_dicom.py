@@ -19,19 +19,23 @@ def of(steps: list[Dataset]) -> Dataset:
 
 
 def code(scheme: str, value: str) -> Dataset:
-    result = Dataset()
-    result.CodingSchemeDesignator, result.CodeValue, result.CodeMeaning = scheme, value, "Jane Doe"
-    return result
+    dataset = Dataset()
+    dataset.CodingSchemeDesignator, dataset.CodeValue, dataset.CodeMeaning = (
+        scheme,
+        value,
+        "Jane Doe",
+    )
+    return dataset
 
 
 def item(name: tuple[str, str], value: tuple[str, str] | str) -> Dataset:
-    result = Dataset()
-    result.ConceptNameCodeSequence = [code(*name)]
+    dataset = Dataset()
+    dataset.ConceptNameCodeSequence = [code(*name)]
     if isinstance(value, str):
-        result.ValueType, result.TextValue = "TEXT", value
+        dataset.ValueType, dataset.TextValue = "TEXT", value
     else:
-        result.ValueType, result.ConceptCodeSequence = "CODE", [code(*value)]
-    return result
+        dataset.ValueType, dataset.ConceptCodeSequence = "CODE", [code(*value)]
+    return dataset
 
 
 def stained_with(*values: tuple[str, str] | str, old: bool = False) -> Dataset:

@@ -104,9 +104,9 @@ def test_grey_is_preserved(
     path = write_video(tmp_path / name, frame, codec)
     transcode_h264(path, tmp_path / "web.mp4")
     for item in (path, tmp_path / "web.mp4"):
-        result = middles(read_frame(item, int(probe_video(item).frames.pts[2])))
+        colours = middles(read_frame(item, int(probe_video(item).frames.pts[2])))
         expected = np.array([0, 64, 128, 255])[:, None]
-        assert np.abs(np.array(result, int) - expected).max() <= 4
+        assert np.abs(np.array(colours, int) - expected).max() <= 4
 
 
 def _linear(rgb: ArrayF64) -> ArrayF64:
@@ -165,12 +165,12 @@ def test_highlights_of_a_high_dynamic_range_keep_their_order(tmp_path: Path) -> 
     levels = np.repeat([0.5, 1.0, 4.0, 20.0], 64)[None, :, None].repeat(64, 0).repeat(3, 2)
     frame = yuv_frame(_pq(levels), "2020", "yuv420p10le")
     path = write_video(tmp_path / "a.mkv", frame, "libx265", tags=Tags(9, 9, 16, 1))
-    result = [
+    colours = [
         colour[1] for colour in middles(read_frame(path, int(probe_video(path).frames.pts[2])))
     ]
-    assert result == sorted(result)
-    assert result[0] == pytest.approx(188, abs=4)
-    assert result[1] > result[0] + 20
+    assert colours == sorted(colours)
+    assert colours[0] == pytest.approx(188, abs=4)
+    assert colours[1] > colours[0] + 20
 
 
 @pytest.mark.parametrize(

@@ -39,15 +39,15 @@ WRAPPING = ClockRules(wrap=2**33, jump=900_000, step=3_600)
 def test_times_equal_hand_worked_values(
     stamps: list[int | None], times: list[int], restarts: int
 ) -> None:
-    result, count = presentation_times(stamps, RULES)
-    assert (result.tolist(), count) == (times, restarts)
+    pts, count = presentation_times(stamps, RULES)
+    assert (pts.tolist(), count) == (times, restarts)
 
 
 def test_a_clock_that_wraps_continues() -> None:
     start = 2**33 - 5_000
     stamps = [(start + 3_600 * n) % 2**33 for n in range(10)]
-    result, restarts = presentation_times(stamps, WRAPPING)
-    assert result.tolist() == [start + 3_600 * n for n in range(10)]
+    pts, restarts = presentation_times(stamps, WRAPPING)
+    assert pts.tolist() == [start + 3_600 * n for n in range(10)]
     assert restarts == 0
 
 
@@ -58,9 +58,9 @@ def test_any_time_stamps_give_ascending_times(largest: int) -> None:
         stamps = [
             None if rng.random() < 0.2 else int(rng.integers(-largest, largest)) for _ in range(500)
         ]
-        result, _ = presentation_times(stamps, rules)
-        assert len(result) == 500
-        assert all(before < after for before, after in pairwise(result.tolist()))
+        pts, _ = presentation_times(stamps, rules)
+        assert len(pts) == 500
+        assert all(before < after for before, after in pairwise(pts.tolist()))
 
 
 def test_the_usual_step_is_the_median_of_positive_steps() -> None:

@@ -39,13 +39,13 @@ def precision_at_1(vectors, labels, patient_of):
 
 
 def test_labels_are_learned_despite_patient_variation():
-    result = learn_metric(*world(signal=1.5))
-    assert not result.is_identity
-    assert result.score > result.plain + 0.1
-    assert result.margin > 2 * result.error
+    metric = learn_metric(*world(signal=1.5))
+    assert not metric.is_identity
+    assert metric.score > metric.plain + 0.1
+    assert metric.margin > 2 * metric.error
     new_vectors, labels, patient_of = world(signal=1.5, seed=7)
     plain = precision_at_1(new_vectors, labels, patient_of)
-    assert precision_at_1(result.apply(new_vectors), labels, patient_of) > plain
+    assert precision_at_1(metric.apply(new_vectors), labels, patient_of) > plain
 
 
 def test_random_labels_give_the_identity():
@@ -53,11 +53,11 @@ def test_random_labels_give_the_identity():
     left = 0
     for seed in range(20):
         vectors, labels, patient_of = world(signal=0.0, seed=seed)
-        result = learn_metric(vectors, labels, patient_of)
-        if result.is_identity:
+        metric = learn_metric(vectors, labels, patient_of)
+        if metric.is_identity:
             left += 1
-            assert (result.chosen, result.score) == (IDENTITY, result.plain)
-            assert result.apply(vectors) is vectors
+            assert (metric.chosen, metric.score) == (IDENTITY, metric.plain)
+            assert metric.apply(vectors) is vectors
     assert left >= 18
 
 
@@ -78,10 +78,10 @@ def test_the_metric_does_not_depend_on_the_order_of_regions():
 
 def test_without_shrinkage_the_covariance_within_labels_is_whitened():
     vectors, labels, patient_of = world(signal=1.5, each=40)
-    result = learn_metric(
+    metric = learn_metric(
         vectors, labels, patient_of, MetricConfig(shrinkage=(0.0,), stretch=(1.0,))
     )
-    mapped, labels = result.apply(vectors), np.array(labels)
+    mapped, labels = metric.apply(vectors), np.array(labels)
     apart = mapped - np.stack([mapped[labels == label].mean(axis=0) for label in labels])
     covariance = apart.T @ apart / len(apart)
     assert np.allclose(covariance, covariance[0, 0] * np.eye(8), atol=1e-3 * covariance[0, 0])

@@ -235,14 +235,14 @@ def test_weights_of_another_size_or_not_finite_raise_an_error(weights):
 @pytest.mark.parametrize(("name", "min_matches"), [("triplet", 0.5), ("cnn", 0.8), ("graph", 0.8)])
 def test_the_shipped_weights_match_a_warped_image(name, min_matches, vessels, warped_vessels):
     warped, matrix = warped_vessels
-    result = detect_keypoints(vessels, config=DetectorConfig("sift", max_keypoints=200))
-    moved = transform_points(matrix, result.xy).astype(np.float32)
+    keypoints = detect_keypoints(vessels, config=DetectorConfig("sift", max_keypoints=200))
+    moved = transform_points(matrix, keypoints.xy).astype(np.float32)
     inside = (moved > 0).all(axis=1) & (moved[:, 0] < 479) & (moved[:, 1] < 359)
     sizes = np.ones(int(inside.sum()), np.float32)
     descriptor = load_descriptor(name)
     assert (descriptor.name, descriptor.dim, descriptor.detector) == (name, 128, "sift")
     pairs, _ = match_descriptors(
-        descriptor.describe(vessels, result.xy[inside], sizes),
+        descriptor.describe(vessels, keypoints.xy[inside], sizes),
         descriptor.describe(warped, moved[inside], sizes),
         strategy="nn",
     )

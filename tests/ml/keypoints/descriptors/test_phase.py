@@ -36,8 +36,8 @@ def test_a_circular_shift_has_a_peak_of_one(shift):
     source = texture(16)
     # the target shows at (x, y) what the source has at (x + du, y + dv)
     target = np.roll(source, (-shift[1], -shift[0]), axis=(0, 1))
-    result, peak = peak_shift(phase_correlation(source[None], target[None]), reach_px=5)
-    assert np.allclose(result[0], shift, atol=1e-6)
+    shifts, peak = peak_shift(phase_correlation(source[None], target[None]), reach_px=5)
+    assert np.allclose(shifts[0], shift, atol=1e-6)
     assert np.allclose(peak, 1)
 
 
@@ -60,8 +60,8 @@ def test_the_vertex_of_a_parabola_equals_a_hand_worked_value():
     # 0.6, 1.0, 0.8 at -1, 0, 1: top at 0.5 (0.6 - 0.8) / (0.6 - 2 + 0.8) = 1/6
     correlation = np.zeros((1, 8, 8))
     correlation[0, 0, [7, 0, 1]] = 0.6, 1.0, 0.8
-    result, peak = peak_shift(correlation, reach_px=2)
-    assert np.allclose(result, [[1 / 6, 0]], atol=1e-6) and peak[0] == 1
+    shifts, peak = peak_shift(correlation, reach_px=2)
+    assert np.allclose(shifts, [[1 / 6, 0]], atol=1e-6) and peak[0] == 1
 
 
 def test_windows_without_contrast_have_no_shift():

@@ -39,9 +39,9 @@ def test_any_image_gives_unit_rows_and_zero_rows_outside(tiny, image):
     xy = np.array(
         [[0, 0], [width - 1, height - 1], [7.3, 9.1], [-1, 5], [width, 5], [5, 1e6]], np.float32
     )
-    result = tiny.describe(image, xy, np.ones(6, np.float32))
-    assert result.shape == (6, 16) and result.dtype == np.float32
-    assert np.allclose(np.linalg.norm(result, axis=1), [1, 1, 1, 0, 0, 0], atol=1e-4)
+    vectors = tiny.describe(image, xy, np.ones(6, np.float32))
+    assert vectors.shape == (6, 16) and vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), [1, 1, 1, 0, 0, 0], atol=1e-4)
 
 
 def test_the_number_of_tokens_is_bounded(tiny):
@@ -72,8 +72,8 @@ def test_rows_at_patch_centres_equal_the_map(tiny):
     image = texture((40, 40))
     features, scale = tiny.describe_map(image)
     assert scale == (1, 1)
-    result = tiny.describe(image, np.array([[13.5, 9.5]], np.float32), np.ones(1, np.float32))
-    assert np.allclose(result[0], features[:, 2, 3].numpy(), atol=1e-5)
+    vectors = tiny.describe(image, np.array([[13.5, 9.5]], np.float32), np.ones(1, np.float32))
+    assert np.allclose(vectors[0], features[:, 2, 3].numpy(), atol=1e-5)
 
 
 def test_invalid_points_and_images_raise_an_error(tiny):
@@ -91,8 +91,8 @@ def test_invalid_points_and_images_raise_an_error(tiny):
 def test_a_plain_transformers_model_is_the_baseline(dinov2):
     descriptor = load_descriptor(f"vit:{dinov2}")
     xy, ones = np.array([[10, 12], [33, 20]], np.float32), np.ones(2, np.float32)
-    result = descriptor.describe(texture((50, 90)), xy, ones)
-    assert result.shape == (2, 24) and np.allclose(np.linalg.norm(result, axis=1), 1, atol=1e-5)
+    vectors = descriptor.describe(texture((50, 90)), xy, ones)
+    assert vectors.shape == (2, 24) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
 def test_a_published_architecture_gives_a_unit_row_per_patch(published):

@@ -78,8 +78,8 @@ def test_neighbours_equal_those_of_the_cpu(rows, on_device, strategy):
     options = {"strategy": strategy, "ratio": 0.9 if strategy == "ratio" else None}
     pairs, distance = match_descriptors(*rows, **options)
     on_device()
-    result, apart = match_descriptors(*rows, **options)
-    assert len(pairs) > 200 and np.array_equal(result, pairs)
+    device_pairs, apart = match_descriptors(*rows, **options)
+    assert len(pairs) > 200 and np.array_equal(device_pairs, pairs)
     assert np.allclose(apart, distance, atol=1e-3)
 
 
@@ -88,8 +88,8 @@ def test_scores_of_mutual_neighbours_equal_those_of_the_cpu(rows, on_device):
     expected = match_mutual(a, b, ratio=0.95), match_mutual(a, b[:1], ratio=0.95)
     on_device()
     for (pairs, score), other in zip(expected, (b, b[:1]), strict=True):
-        result, scores = match_mutual(a, other, ratio=0.95)
-        assert np.array_equal(result, pairs) and np.allclose(scores, score, atol=1e-3)
+        device_pairs, scores = match_mutual(a, other, ratio=0.95)
+        assert np.array_equal(device_pairs, pairs) and np.allclose(scores, score, atol=1e-3)
 
 
 def test_blocks_that_do_not_fit_are_halved(rows, fast, monkeypatch):

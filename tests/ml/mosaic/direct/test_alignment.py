@@ -42,20 +42,20 @@ def _align(a: np.ndarray, b: np.ndarray, model: str, gain: float = 1.0) -> Direc
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("gain", [1.0, 0.6])
 def test_a_shift_is_estimated_to_a_tenth_of_a_pixel(model: str, gain: float) -> None:
-    result = _align(_pose(6.3, -4.6), _pose(0, 0), model, gain)
-    assert result is not None
-    assert result.ncc > 0.8
-    shift = transform_points(result.matrix, POINTS) - POINTS
+    alignment = _align(_pose(6.3, -4.6), _pose(0, 0), model, gain)
+    assert alignment is not None
+    assert alignment.ncc > 0.8
+    shift = transform_points(alignment.matrix, POINTS) - POINTS
     np.testing.assert_allclose(shift, np.tile([6.3, -4.6], (4, 1)), atol=0.35)
     np.testing.assert_allclose(shift.mean(axis=0), [6.3, -4.6], atol=0.1)
 
 
 def test_rotation_and_tilt_are_estimated() -> None:
     a, b = _pose(3, 2, 0.03, 2e-5), _pose(0, 0)
-    result = _align(a, b, "homography")
-    assert result is not None
+    alignment = _align(a, b, "homography")
+    assert alignment is not None
     true = transform_points(np.linalg.solve(b, a), POINTS)
-    assert np.hypot(*(transform_points(result.matrix, POINTS) - true).T).mean() < 0.3
+    assert np.hypot(*(transform_points(alignment.matrix, POINTS) - true).T).mean() < 0.3
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -73,18 +73,18 @@ def test_swapping_the_views_gives_the_inverse_motion(model: str) -> None:
 
 def test_cells_are_at_observed_positions_under_too_simple_a_model() -> None:
     a, b = _pose(3, 2) @ np.diag([1.01, 1.01, 1.0]), _pose(0, 0)
-    result = _align(a, b, "translation")
-    assert result is not None
-    true = transform_points(np.linalg.solve(b, a), result.xy_a)
-    by_cell = np.median(np.hypot(*(result.xy_b - true).T))
-    by_model = np.median(np.hypot(*(transform_points(result.matrix, result.xy_a) - true).T))
+    alignment = _align(a, b, "translation")
+    assert alignment is not None
+    true = transform_points(np.linalg.solve(b, a), alignment.xy_a)
+    by_cell = np.median(np.hypot(*(alignment.xy_b - true).T))
+    by_model = np.median(np.hypot(*(transform_points(alignment.matrix, alignment.xy_a) - true).T))
     assert by_model > 0.4
     assert by_cell < 0.4 * by_model
 
 
 def test_unrelated_views_correlate_little() -> None:
-    result = _align(_pose(0, 0), _pose(-300, -200), "affine")
-    assert result is None or result.ncc < 0.36
+    alignment = _align(_pose(0, 0), _pose(-300, -200), "affine")
+    assert alignment is None or alignment.ncc < 0.36
 
 
 def test_views_without_overlap_have_no_alignment() -> None:
@@ -106,11 +106,11 @@ def test_an_edge_constrains_only_the_direction_across_it() -> None:
     image = np.zeros((240, 240), np.float32)
     image[:, 118:122] = 100
     view = direct_view(cv2.GaussianBlur(image, (0, 0), 2), MASK)
-    result = align_views(
+    alignment = align_views(
         view, view, np.eye(3), generators=motion_generators("translation"), work_shape=(240, 240)
     )
-    assert result is not None
-    for root in result.root_info:
+    assert alignment is not None
+    for root in alignment.root_info:
         info = root @ root.T
         assert info[0, 0] > 100 * abs(info[1, 1])
 

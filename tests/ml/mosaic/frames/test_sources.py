@@ -44,11 +44,11 @@ def test_the_manifest_names_the_file_of_each_frame(tmp_path: Path, sweep: Sweep)
     build_mosaic(frames, tmp_path / "mosaic", work_dir=tmp_path / "work")
     names = [f"frame_{number}.png" for number in range(1, len(sweep.frames) + 1)]
     assert len(names) > 9
-    result = read_manifest(tmp_path / "mosaic")
-    assert [frame.name for frame in result.frames] == names
-    assert result.frames[2].reason_code == "unreadable"
+    mosaic = read_manifest(tmp_path / "mosaic")
+    assert [frame.name for frame in mosaic.frames] == names
+    assert mosaic.frames[2].reason_code == "unreadable"
     in_order = build_mosaic(sweep.frames[:2] + sweep.frames[3:], tmp_path / "in-order")
-    assert result.registered_count == in_order.registered_count == len(names) - 1
+    assert mosaic.registered_count == in_order.registered_count == len(names) - 1
     assert {frame.name for frame in in_order.frames} == {""}
 
 

@@ -100,9 +100,9 @@ def test_a_still_video_has_one_key_frame(sweep: Sweep, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     still = sweep.frames[3].astype(float)
     frames = [np.clip(still + rng.normal(0, 2, still.shape), 0, 255) for _ in range(16)]
-    result = build_mosaic([f.astype(np.uint8) for f in frames], tmp_path / "out")
-    assert result.registered_count == 16
-    assert sum(frame.is_key for frame in result.frames) == 1
+    mosaic = build_mosaic([f.astype(np.uint8) for f in frames], tmp_path / "out")
+    assert mosaic.registered_count == 16
+    assert sum(frame.is_key for frame in mosaic.frames) == 1
 
 
 @pytest.mark.slow

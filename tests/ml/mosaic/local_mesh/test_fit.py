@@ -118,8 +118,8 @@ def test_vertices_outside_the_view_do_not_affect_the_affine_part(
     wide = [cv2.copyMakeBorder(frame, 0, 0, 20, SIDE, cv2.BORDER_CONSTANT) for frame in hills[0]]
     mask = np.zeros(wide[0].shape[:2], np.uint8)
     mask[:, 20 : 20 + SIDE] = 255
-    result = build_mosaic(wide, tmp_path / "m", mask=mask)
-    meshes = np.stack([f.mesh.ravel() for f in result.frames if f.mesh is not None])
+    mosaic = build_mosaic(wide, tmp_path / "m", mask=mask)
+    meshes = np.stack([f.mesh.ravel() for f in mosaic.frames if f.mesh is not None])
     assert np.abs(meshes).max() > 0.5
     assert np.abs(meshes @ affine_of(mask > 0).T).max() < 1e-6
 
@@ -135,9 +135,9 @@ def test_the_manifest_contains_the_meshes(fitted: MosaicResult) -> None:
 @pytest.mark.slow
 def test_frames_of_a_plane_have_no_meshes(tmp_path: Path) -> None:
     frames = simulate_sweep(SweepConfig(frames=24, size_px=200, path="loops-slow")).frames
-    result = build_mosaic(frames, tmp_path / "m")
-    assert result.registered_count >= 12
-    assert all(frame.mesh is None for frame in result.frames)
+    mosaic = build_mosaic(frames, tmp_path / "m")
+    assert mosaic.registered_count >= 12
+    assert all(frame.mesh is None for frame in mosaic.frames)
 
 
 def test_held_out_pairs_are_not_fitted() -> None:
@@ -172,8 +172,8 @@ def test_fitting_ends_when_the_meshes_converge(
 
 
 def test_meshes_can_be_disabled(hills: Hills, tmp_path: Path) -> None:
-    result = build_mosaic(hills[0][:5], tmp_path / "m", config=MosaicConfig(local_fit=False))
-    assert all(frame.mesh is None for frame in result.frames)
+    mosaic = build_mosaic(hills[0][:5], tmp_path / "m", config=MosaicConfig(local_fit=False))
+    assert all(frame.mesh is None for frame in mosaic.frames)
 
 
 def test_a_tracked_frame_has_the_mesh_of_its_keyframe() -> None:

@@ -75,11 +75,11 @@ def test_correcting_distortion_reduces_the_error(tmp_path: Path) -> None:
         config = MosaicConfig(
             estimate_distortion=estimates, motion_model="similarity", local_fit=False
         )
-        result = build_mosaic(frames, tmp_path / str(estimates), config=config)
-        assert bool(result.distortion) == estimates
-        assert read_manifest(result.manifest.parent).distortion == result.distortion
-        assert result.registered_count == 60
-        errors.append(score_against_truth(result, truth, size_px=(SIDE_PX, SIDE_PX)).mean_px)
+        mosaic = build_mosaic(frames, tmp_path / str(estimates), config=config)
+        assert bool(mosaic.distortion) == estimates
+        assert read_manifest(mosaic.manifest.parent).distortion == mosaic.distortion
+        assert mosaic.registered_count == 60
+        errors.append(score_against_truth(mosaic, truth, size_px=(SIDE_PX, SIDE_PX)).mean_px)
     assert errors[1] < 0.5 * errors[0]
     assert errors[1] < 1.5
 

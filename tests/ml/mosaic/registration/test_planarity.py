@@ -53,12 +53,12 @@ def _view(parallax_px: float) -> DirectView:
 
 @pytest.mark.parametrize(("parallax_px", "rides"), [(0.0, True), (0.8, False)])
 def test_a_plane_is_tracked_and_relief_is_not(parallax_px: float, rides: bool) -> None:
-    result = align_views(
+    alignment = align_views(
         _view(parallax_px),
         _view(-1),
         np.eye(3),
         generators=motion_generators("affine"),
         work_shape=(SIDE, SIDE),
     )
-    assert result is not None
-    assert is_planar_motion(result) == rides
+    assert alignment is not None
+    assert is_planar_motion(alignment) == rides

@@ -83,14 +83,14 @@ def test_invalid_values_raise_an_error(arguments, message):
     ids=["dinov2", "vit", "old", "convnext", "large convnext", "crop alone"],
 )
 def test_processors_of_transformers_are_read(values, expected):
-    result = transform_of_processor(IMAGENET | values)
-    assert (result.resize_px, result.crop_px, result.interpolation) == expected
-    assert result.mean == IMAGENET_MEAN and result.std == IMAGENET_STD
+    transform = transform_of_processor(IMAGENET | values)
+    assert (transform.resize_px, transform.crop_px, transform.interpolation) == expected
+    assert transform.mean == IMAGENET_MEAN and transform.std == IMAGENET_STD
 
 
 def test_a_processor_without_normalisation_preserves_the_range():
-    result = transform_of_processor({"size": 8, "do_normalize": False})
-    assert result.mean == (0, 0, 0) and result.std == (1, 1, 1)
+    transform = transform_of_processor({"size": 8, "do_normalize": False})
+    assert transform.mean == (0, 0, 0) and transform.std == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -104,5 +104,9 @@ def test_an_incomplete_processor_raises_an_error(values, message):
 
 def test_data_configurations_of_timm_are_read():
     values = {"input_size": (3, 224, 224), "crop_pct": 0.9, "interpolation": "bicubic"}
-    result = transform_of_timm(values | {"mean": IMAGENET_MEAN, "std": IMAGENET_STD})
-    assert (result.resize_px, result.crop_px, result.interpolation) == (248, 224, "bicubic")
+    transform = transform_of_timm(values | {"mean": IMAGENET_MEAN, "std": IMAGENET_STD})
+    assert (transform.resize_px, transform.crop_px, transform.interpolation) == (
+        248,
+        224,
+        "bicubic",
+    )

@@ -50,29 +50,29 @@ def angles_deg(found, truth):
 
 @pytest.mark.parametrize("scanner", SCANNERS)
 def test_known_vectors_are_recovered(scanner):
-    result = estimate_stain_of_image(stained(SCANNERS[scanner]))
-    assert result.method == "nuclei" and result.reason == ""
-    assert angles_deg(result.matrix, SCANNERS[scanner]).max() < 6
+    stain = estimate_stain_of_image(stained(SCANNERS[scanner]))
+    assert stain.method == "nuclei" and stain.reason == ""
+    assert angles_deg(stain.matrix, SCANNERS[scanner]).max() < 6
 
 
 def test_tinted_glass_is_not_taken_for_stain():
     image = stained(SCANNERS["purple"], white=(228, 196, 220))
-    result = estimate_stain_of_image(image)
-    assert np.abs(np.array(result.white) - (228, 196, 220)).max() <= 3
-    assert angles_deg(result.matrix, SCANNERS["purple"]).max() < 6
-    assert deconvolve(image, result)[:, :60].mean() < 0.05
+    stain = estimate_stain_of_image(image)
+    assert np.abs(np.array(stain.white) - (228, 196, 220)).max() <= 3
+    assert angles_deg(stain.matrix, SCANNERS["purple"]).max() < 6
+    assert deconvolve(image, stain)[:, :60].mean() < 0.05
 
 
 def test_macenko_can_be_requested():
-    result = estimate_stain_of_image(stained(SCANNERS["red"]), config=StainConfig(method="macenko"))
-    assert result.method == "macenko" and angles_deg(result.matrix, SCANNERS["red"]).max() < 8
+    stain = estimate_stain_of_image(stained(SCANNERS["red"]), config=StainConfig(method="macenko"))
+    assert stain.method == "macenko" and angles_deg(stain.matrix, SCANNERS["red"]).max() < 8
 
 
 def test_macenko_is_the_fallback_for_few_nuclei():
-    result = estimate_stain_of_image(
+    stain = estimate_stain_of_image(
         stained(SCANNERS["red"]), config=StainConfig(min_nucleus_px=10**9)
     )
-    assert result.method == "macenko" and "pixels in nuclei" in result.reason
+    assert stain.method == "macenko" and "pixels in nuclei" in stain.reason
 
 
 @pytest.mark.slow
@@ -80,9 +80,9 @@ def test_a_slide_and_its_pixels_give_the_same_estimate(tmp_path):
     image = stained(SCANNERS["red"], side=900)
     Image.fromarray(image).save(tmp_path / "slide.png")
     with open_slide(tmp_path / "slide.png") as slide:
-        result = estimate_stain(slide)
-        assert np.array_equal(result.matrix, estimate_stain(slide).matrix)
-    assert np.array_equal(result.matrix, estimate_stain_of_image(image).matrix)
+        stain = estimate_stain(slide)
+        assert np.array_equal(stain.matrix, estimate_stain(slide).matrix)
+    assert np.array_equal(stain.matrix, estimate_stain_of_image(image).matrix)
 
 
 @pytest.mark.parametrize(
@@ -96,21 +96,21 @@ def test_a_slide_and_its_pixels_give_the_same_estimate(tmp_path):
     ],
 )
 def test_slides_other_than_h_and_e_are_not_normalised_with_a_reason(image, reason):
-    result = estimate_stain_of_image(image)
-    assert result.method == "none"
-    assert any(part in result.reason for part in reason.split("|")), result.reason
-    assert normalise(image, result, load_target()) is image
-    assert np.isfinite(deconvolve(image, result)).all()
+    stain = estimate_stain_of_image(image)
+    assert stain.method == "none"
+    assert any(part in stain.reason for part in reason.split("|")), stain.reason
+    assert normalise(image, stain, load_target()) is image
+    assert np.isfinite(deconvolve(image, stain)).all()
 
 
 def test_a_real_immunostain_is_not_normalised_with_a_reason():
-    result = estimate_stain_of_image(packaged_image("ihc.png"), mpp=0.5)
-    assert result.method == "none" and "immunostain" in result.reason
+    stain = estimate_stain_of_image(packaged_image("ihc.png"), mpp=0.5)
+    assert stain.method == "none" and "immunostain" in stain.reason
 
 
 def test_no_normalisation_can_be_requested():
-    result = estimate_stain_of_image(stained(SCANNERS["red"]), config=StainConfig(method="none"))
-    assert (result.method, result.reason) == ("none", "asked for")
+    stain = estimate_stain_of_image(stained(SCANNERS["red"]), config=StainConfig(method="none"))
+    assert (stain.method, stain.reason) == ("none", "asked for")
 
 
 def test_an_unknown_method_raises_an_error():
@@ -119,9 +119,9 @@ def test_an_unknown_method_raises_an_error():
 
 
 def test_an_estimate_round_trips_through_json():
-    result = estimate_stain_of_image(stained(SCANNERS["red"]))
-    again = stain_from_dict(json.loads(json.dumps(stain_to_dict(result))))
-    assert stain_to_dict(again) == stain_to_dict(result)
+    stain = estimate_stain_of_image(stained(SCANNERS["red"]))
+    again = stain_from_dict(json.loads(json.dumps(stain_to_dict(stain))))
+    assert stain_to_dict(again) == stain_to_dict(stain)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_normalised_glass_stays_empty():
 
 def test_the_colour_table_agrees_with_the_exact_map():
     image = stained(SCANNERS["purple"])
-    result, target = estimate_stain_of_image(image), load_target()
-    error = np.abs(normalise(image, result, target) - normalise_exactly(image, result, target))
+    stain, target = estimate_stain_of_image(image), load_target()
+    error = np.abs(normalise(image, stain, target) - normalise_exactly(image, stain, target))
     assert error.mean() < 1.0 and np.percentile(error, 99) < 5
 
 
@@ -177,9 +177,9 @@ def test_the_target_is_nearly_unchanged_by_normalisation():
 
 def test_patches_of_a_source_are_normalised_one_by_one():
     image = stained(SCANNERS["red"])
-    result, target = estimate_stain_of_image(image), load_target()
-    patches = NormalisedPatches(ImagePatches(image, downsample=1.0), result, target)
-    expected = normalise(image[100:324, 80:304], result, target)
+    stain, target = estimate_stain_of_image(image), load_target()
+    patches = NormalisedPatches(ImagePatches(image, downsample=1.0), stain, target)
+    expected = normalise(image[100:324, 80:304], stain, target)
     assert np.array_equal(patches.read((80, 100), 224), expected)
 
 

@@ -21,10 +21,10 @@ def test_the_outline_contains_the_stained_part(tmp_path: Path) -> None:
     pixels = np.full((400, 600, 3), 245, np.uint8)
     pixels[100:200, 60:300] = (190, 110, 170)
     with _slide(tmp_path, pixels) as slide:
-        result = tissue_outline(slide)
-    assert result.is_valid
-    assert np.allclose(result.bounds, (60, 100, 300, 200), atol=4)
-    assert result.area == pytest.approx(240 * 100, rel=0.05)
+        outline = tissue_outline(slide)
+    assert outline.is_valid
+    assert np.allclose(outline.bounds, (60, 100, 300, 200), atol=4)
+    assert outline.area == pytest.approx(240 * 100, rel=0.05)
 
 
 def test_a_slide_without_tissue_raises_an_error(tmp_path: Path) -> None:

@@ -19,15 +19,15 @@ def _stained(tmp_path):
 
 def test_squares_contain_tissue_and_overlap_by_half(tmp_path):
     with _stained(tmp_path) as slide:
-        result = tissue_squares(slide, 40, max_count=1000)
-    assert np.allclose(result[:, 2:] - result[:, :2], 40)
+        squares = tissue_squares(slide, 40, max_count=1000)
+    assert np.allclose(squares[:, 2:] - squares[:, :2], 40)
     left, top, right, bottom = TISSUE
-    middle = (result[:, :2] + result[:, 2:]) / 2
+    middle = (squares[:, :2] + squares[:, 2:]) / 2
     assert ((middle >= (left - 4, top - 4)) & (middle <= (right + 4, bottom + 4))).all()
-    steps = np.diff(np.unique(result[:, 0]))
+    steps = np.diff(np.unique(squares[:, 0]))
     assert np.allclose(steps, 20, atol=1)
     inside = (240 / 20 + 1) * (160 / 20 + 1)  # plus half squares at both ends
-    assert len(result) == pytest.approx(inside, rel=0.15)
+    assert len(squares) == pytest.approx(inside, rel=0.15)
 
 
 def test_too_many_squares_are_sampled_deterministically(tmp_path):

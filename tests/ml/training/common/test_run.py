@@ -180,9 +180,9 @@ def test_a_finished_run_continues_for_more_steps(tmp_path: Path) -> None:
     expected = _trained(straight, steps=9)
     _trained(TrainingRun(LongConfig(steps=6), tmp_path / "longer"), steps=6)
     longer = TrainingRun(LongConfig(steps=9), tmp_path / "longer")
-    result = _trained(longer, steps=9)
+    learner = _trained(longer, steps=9)
     assert longer.losses == straight.losses and len(longer.losses) == 9
-    assert torch.equal(result.network.weight, expected.network.weight)
+    assert torch.equal(learner.network.weight, expected.network.weight)
 
 
 def test_a_run_ends_after_its_hours_and_the_same_call_resumes(tmp_path: Path) -> None:

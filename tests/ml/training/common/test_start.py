@@ -42,9 +42,9 @@ def shipped(name: str) -> Path:
 
 
 def assert_holds(network: nn.Module, stored: nn.Module) -> None:
-    result, expected = network.state_dict(), stored.state_dict()
-    assert result.keys() == expected.keys()
-    assert [key for key in result if not torch.equal(result[key], expected[key])] == []
+    weights, expected = network.state_dict(), stored.state_dict()
+    assert weights.keys() == expected.keys()
+    assert [key for key in weights if not torch.equal(weights[key], expected[key])] == []
 
 
 @pytest.mark.parametrize("name", ["cnn", "graph"])

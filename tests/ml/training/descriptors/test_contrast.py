@@ -115,12 +115,12 @@ def test_the_graph_starts_from_the_cnn_and_can_freeze_it(data, tmp_path):
 
 
 def test_the_log_holds_configuration_losses_and_validation(data, tmp_path):
-    result = trained(TINY, data, out=tmp_path)
+    summary = trained(TINY, data, out=tmp_path)
     log = json.loads((tmp_path / "log.json").read_text())
     assert log["train_config"]["temperature"] == 0.08
     assert len(log["history"]["loss"]) == TINY.steps
     assert np.isfinite(log["history"]["loss"]).all()
-    assert log["validation"] == result["validation"]
+    assert log["validation"] == summary["validation"]
     assert set(log["validation"]) == {
         "rotation",
         "translation",
@@ -135,8 +135,8 @@ def test_the_log_holds_configuration_losses_and_validation(data, tmp_path):
 @pytest.mark.slow
 def test_training_lowers_the_loss(data, tmp_path):
     config = dataclasses.replace(TINY, steps=40, learning_rate=5e-3)
-    result = trained(config, data, out=tmp_path)
-    assert result["loss_last"] < result["loss_first"]
+    summary = trained(config, data, out=tmp_path)
+    assert summary["loss_last"] < summary["loss_first"]
 
 
 def test_a_checkpoint_of_another_configuration_raises_an_error(data, tmp_path):

@@ -81,15 +81,15 @@ def test_an_interrupted_run_resumes_to_the_same_weights(stills, tmp_path):
 
 
 def test_shares_are_logged_each_epoch_and_sum_to_one(stills, tmp_path):
-    result = train_triplet(TrainingRun(TINY, tmp_path), *stills)
+    summary = train_triplet(TrainingRun(TINY, tmp_path), *stills)
     log = json.loads((tmp_path / "log.json").read_text())["history"]
     assert len(log["loss"]) == TINY.epochs
     for prefix in ("", "held_out_"):
         shares = np.array([log[prefix + n] for n in ("easy", "semi_hard", "hard")])
         assert shares.shape == (3, TINY.epochs)
         assert np.allclose(shares.sum(axis=0), 1, atol=1e-4)
-    assert result["shares"]["easy"] == [log["easy"][0], log["easy"][-1]]
-    assert 0 <= result["validation"]["all"]["precision"] <= 1
+    assert summary["shares"]["easy"] == [log["easy"][0], log["easy"][-1]]
+    assert 0 <= summary["validation"]["all"]["precision"] <= 1
     assert (tmp_path / "loss.png").stat().st_size > 1000
     assert (tmp_path / "shares.png").stat().st_size > 1000
 

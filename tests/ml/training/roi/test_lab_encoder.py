@@ -74,16 +74,16 @@ def test_a_killed_training_resumes_to_the_result_of_an_uninterrupted_one(data, t
 @pytest.mark.slow
 def test_training_ends_after_its_hours_with_weights(data, tmp_path):
     base = load_encoder("default")
-    result = train_lab_encoder(base, data, tmp_path, steps=9, hours=1e-9, patches=TINY)
-    assert result.stopped_early and len(result.losses) == 1
-    assert read_graph_encoder(result.weights).dim == base.dim
+    summary = train_lab_encoder(base, data, tmp_path, steps=9, hours=1e-9, patches=TINY)
+    assert summary.stopped_early and len(summary.losses) == 1
+    assert read_graph_encoder(summary.weights).dim == base.dim
 
 
 def test_the_result_counts_the_regions_that_fitted_into_memory(data, tmp_path, monkeypatch):
     monkeypatch.setattr(lab_encoder, "MAX_BYTES", 3 * 520 * 520 * 5)
     base = load_encoder("default")
-    result = train_lab_encoder(base, data, tmp_path, steps=1, patches=TINY)
-    assert (result.regions, result.patients) == (3, 3)
+    summary = train_lab_encoder(base, data, tmp_path, steps=1, patches=TINY)
+    assert (summary.regions, summary.patients) == (3, 3)
 
 
 @pytest.mark.slow

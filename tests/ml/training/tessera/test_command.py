@@ -95,8 +95,8 @@ def test_training_lowers_the_loss_and_writes_weights_that_load(data: Path, tmp_p
     pool = dataclasses.replace(TINY.pool, local=0.0, support=(1.0, 1.0))
     easy = TesseraViewConfig(motion=0, defocus=0, light=0, spots=0, haze=0, rim=0)
     config = dataclasses.replace(TINY, rounds=6, passes=3, pool=pool, view=easy)
-    result = train_tessera(TrainingRun(config, tmp_path / "out"), data=data)
-    assert result["loss_by_round"][-1] < result["loss_by_round"][0]
+    summary = train_tessera(TrainingRun(config, tmp_path / "out"), data=data)
+    assert summary["loss_by_round"][-1] < summary["loss_by_round"][0]
     descriptor = load_tessera(tmp_path / "out" / "tessera.safetensors")
     rows = descriptor.describe(_still(5), np.array([[80, 80]], np.float32), np.ones(1, np.float32))
     assert rows.shape == (1, 16) and np.isfinite(rows).all()

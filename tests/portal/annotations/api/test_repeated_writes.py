@@ -35,10 +35,10 @@ def crashing(at: int) -> Callable[..., Any]:
         count += 1
         if count == at and at % 2:
             raise CrashError
-        result = execute(sql, params, many, context)
+        executed = execute(sql, params, many, context)
         if count == at:
             raise CrashError
-        return result
+        return executed
 
     return run
 

@@ -253,8 +253,8 @@ def test_web_annotations_are_on_the_canvas_and_keep_holes_and_parts() -> None:
     assert two["motivation"] == "highlighting"
     assert str(PLANE.canvas_id) in ring["target"]["source"]["id"]
     film = replace(VIDEO, time_base_s=0.01)
-    (result,) = json.loads(written("web", roi(RING, frame_pts=90), plane=film))["items"]
-    assert result["target"]["selector"][1]["value"] == "t=0.900000&xywh=10,10,190,191"
+    (report,) = json.loads(written("web", roi(RING, frame_pts=90), plane=film))["items"]
+    assert report["target"]["selector"][1]["value"] == "t=0.900000&xywh=10,10,190,191"
 
 
 @pytest.mark.parametrize(

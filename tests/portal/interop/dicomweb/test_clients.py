@@ -217,7 +217,7 @@ def test_a_slide_from_dicom_is_served_as_its_original_objects(
     )
     seen = np.asarray(Image.open(io.BytesIO(tile)).convert("RGB")).astype(int)
     assert np.abs(seen - _tile(site, canvas, 0, 0, 0)[: seen.shape[0], : seen.shape[1]]).mean() < 2
-    result = Dataset.from_json(
+    dataset = Dataset.from_json(
         client.retrieve_instance_metadata(study, series, objects[0].SOPInstanceUID)
     )
-    assert "PerFrameFunctionalGroupsSequence" not in result
+    assert "PerFrameFunctionalGroupsSequence" not in dataset

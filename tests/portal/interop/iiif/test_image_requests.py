@@ -31,8 +31,8 @@ def request(
     ],
 )
 def test_a_region_is_cut_at_the_edges(text: str, box: tuple[int, ...]) -> None:
-    result = request(text)
-    assert (result.left, result.top, result.width, result.height) == box
+    parsed = request(text)
+    assert (parsed.left, parsed.top, parsed.width, parsed.height) == box
 
 
 @pytest.mark.parametrize(

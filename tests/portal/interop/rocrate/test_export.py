@@ -162,8 +162,8 @@ def test_an_order_under_way_is_not_ordered_twice_and_an_erasure_takes_it_along(h
     assert held.client().post(_path(held)).json()["id"] == first
     assert held.client().get(_path(held)).status_code == 404  # it is not written yet
     export_folder(held.world.case.pk).mkdir(parents=True, exist_ok=True)
-    result = inventory_of(held.world.case.lab_id, [held.world.case.pk])
-    assert export_folder(held.world.case.pk) in entries_of(result.ids)
+    inventory = inventory_of(held.world.case.lab_id, [held.world.case.pk])
+    assert export_folder(held.world.case.pk) in entries_of(inventory.ids)
 
 
 def test_a_damaged_original_is_not_sent_as_complete(held: Lab1) -> None:

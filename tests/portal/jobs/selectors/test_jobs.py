@@ -35,7 +35,7 @@ def test_only_the_newest_job_of_each_target_is_read(
     monkeypatch.setattr(Job, "from_db", counting)
     for user in (None, annotator):
         read.clear()
-        result = job_latest_for(target_type="slide", target_ids=targets, user=user)
+        latest = job_latest_for(target_type="slide", target_ids=targets, user=user)
         newest = {target: its_jobs[-1].pk for target, its_jobs in zip(targets, jobs, strict=True)}
-        assert {target: job.pk for target, job in result.items()} == newest
+        assert {target: job.pk for target, job in latest.items()} == newest
         assert sorted(read) == sorted(newest.values())

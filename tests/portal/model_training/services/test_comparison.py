@@ -68,13 +68,13 @@ def test_the_same_metric_learned_once_more_is_no_better_than_the_one_in_use(worl
     second = learned(world, manager)
     assert (second.base, second.compared_with) == (first.base, first.encoder)
     assert second.is_better is False
-    result, before = result_of(second), result_of(first)
-    assert [measure.old for measure in result.measures] == pytest.approx(
+    latest, before = result_of(second), result_of(first)
+    assert [measure.old for measure in latest.measures] == pytest.approx(
         [measure.new for measure in before.measures], abs=1e-6
     )
-    assert all(measure.gain == pytest.approx(0, abs=1e-6) for measure in result.measures)
-    assert all(change.better == change.worse == 0 for change in result.changes)
-    assert all(example.old == example.new for example in result.examples)
+    assert all(measure.gain == pytest.approx(0, abs=1e-6) for measure in latest.measures)
+    assert all(change.better == change.worse == 0 for change in latest.changes)
+    assert all(example.old == example.new for example in latest.examples)
     with pytest.raises(ConflictError, match="not better"):
         learning_promote(learning=second, user=manager)
 

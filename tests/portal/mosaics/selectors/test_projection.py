@@ -153,26 +153,26 @@ def test_there_and_back_is_the_same_outline() -> None:
         assert there is not None
         back = projected_geometry(there[0], by(np.linalg.inv(H)), large)
         assert back is not None
-        result = shapely.from_geojson(shapely.to_geojson(shapely.geometry.shape(back[0])))
+        projected = shapely.from_geojson(shapely.to_geojson(shapely.geometry.shape(back[0])))
         truth = shapely.geometry.shape(square(20, 20, 30))
-        assert shapely.symmetric_difference(result, truth).area < 2
+        assert shapely.symmetric_difference(projected, truth).area < 2
 
 
 def test_holes_and_parts_remain_and_lines_are_dropped() -> None:
     hole = [[30, 30], [40, 30], [40, 40], [30, 40], [30, 30]]
     outer = square(20, 20, 40)["coordinates"][0]
-    result = projected_geometry(
+    projected = projected_geometry(
         {"type": "Polygon", "coordinates": [outer, hole]}, by(np.eye(3)), VIEW
     )
-    assert result is not None
-    assert shapely.geometry.shape(result[0]).area == pytest.approx(1500)
+    assert projected is not None
+    assert shapely.geometry.shape(projected[0]).area == pytest.approx(1500)
     two = {
         "type": "MultiPolygon",
         "coordinates": [square(5, 5, 10)["coordinates"], square(50, 5, 10)["coordinates"]],
     }
-    result = projected_geometry(two, by(np.eye(3)), VIEW)
-    assert result is not None
-    assert result[0]["type"] == "MultiPolygon"
+    projected = projected_geometry(two, by(np.eye(3)), VIEW)
+    assert projected is not None
+    assert projected[0]["type"] == "MultiPolygon"
     assert projected_geometry(square(99, 10, 10), by(np.eye(3)), VIEW) is None  # touches the edge
     assert projected_geometry(square(10, 10, 10), by(np.diag([1.0, 1, -1])), VIEW) is None  # behind
 

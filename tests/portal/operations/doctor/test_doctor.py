@@ -109,8 +109,8 @@ def test_a_device_or_encoder_that_cannot_be_loaded_is_reported(
         raise subprocess.CalledProcessError(1, "python", stderr=trace)
 
     monkeypatch.setattr(machine, "_loaded", fails)
-    result = only(machine.models())
-    assert result.level == "error" and "there is no GPU" in result.message
+    check = only(machine.models())
+    assert check.level == "error" and "there is no GPU" in check.message
 
 
 @pytest.mark.slow

@@ -178,9 +178,9 @@ def test_closeness_is_decided_by_the_distance_to_the_roi_itself(world, story, mo
         )
         return search(world, query, expand=3, k=1)
 
-    result = calibrate(distance + 0.1)
-    assert result.hits[0].roi != nearest and result.hits[0].is_close is False
-    assert not result.says_nothing_close, "the nearest is close, though it is not on the page"
+    calibrated = calibrate(distance + 0.1)
+    assert calibrated.hits[0].roi != nearest and calibrated.hits[0].is_close is False
+    assert not calibrated.says_nothing_close, "the nearest is close, though it is not on the page"
     assert calibrate(distance - 0.1).says_nothing_close
 
 

@@ -85,11 +85,15 @@ def test_a_match_is_computed_once(world, two, explains):
     assert isinstance(job, Job)
     assert explain(world, *two).pk == job.pk, "asking again waits for the same"
     world.run_jobs()
-    result, calls = explain(world, *two), explains.calls
-    assert (result.similarity, result.colour, result.other_distance) == (0.75, 0.61, 0.5)
-    assert list(result.boxes_a[0]) == [100.0, 100.0, 105.0, 105.0]
-    assert result.pairs[0].share == 0.625
-    assert explain(world, *two) == result
+    explanation, calls = explain(world, *two), explains.calls
+    assert (explanation.similarity, explanation.colour, explanation.other_distance) == (
+        0.75,
+        0.61,
+        0.5,
+    )
+    assert list(explanation.boxes_a[0]) == [100.0, 100.0, 105.0, 105.0]
+    assert explanation.pairs[0].share == 0.625
+    assert explain(world, *two) == explanation
     world.run_jobs()
     assert explains.calls == calls
     assert explanations_sweep() == 0

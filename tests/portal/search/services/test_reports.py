@@ -62,8 +62,8 @@ def page_of(user):
 def changes_of(world, report):
     report = report_get(world.user, report.pk)
     before = list(report_regions(world.user, report))
-    result = report_repeat(report=report, user=world.user)
-    return report_changes(report, before, result)
+    repeated = report_repeat(report=report, user=world.user)
+    return report_changes(report, before, repeated)
 
 
 def test_the_button_stores_the_shown_result(world, neighbours, roi, manager):

@@ -92,9 +92,9 @@ def test_near_and_far_are_scored_separately_for_each_truth():
     sweep = scene([(0, 0), (1, 0), (1, 1), (9, 0), (9, 1)], far_gap=5)
     sfm = scene([(0, 0), (1, 0), (1, 1)], truth="sfm")
     vectors = [np.array([[r.place] for r in s.regions], np.float32) for s in (sweep, sfm)]
-    result = score_vectors([sweep, sfm], vectors)
-    assert set(result) == {("sweep", "near"), ("sweep", "far"), ("sfm", "near")}
-    nested = by_truth(result)
+    scores = score_vectors([sweep, sfm], vectors)
+    assert set(scores) == {("sweep", "near"), ("sweep", "far"), ("sfm", "near")}
+    nested = by_truth(scores)
     assert set(nested["sweep"]) == {"near", "far"} and nested["sfm"]["near"].score == 1.0
 
 

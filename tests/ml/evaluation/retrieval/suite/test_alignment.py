@@ -14,9 +14,9 @@ def test_outlines_are_aligned_at_any_rotation():
     mask = np.zeros((300, 300), np.uint8)
     cv2.fillPoly(mask, [np.array([[60, 60], [220, 80], [120, 230]], np.int32)], 255)
     true = cv2.getRotationMatrix2D((150, 150), 130, 1.0)
-    result, overlap = align_masks(mask, np.asarray(cv2.warpAffine(mask, true, (300, 300))))
+    matrix, overlap = align_masks(mask, np.asarray(cv2.warpAffine(mask, true, (300, 300))))
     corner = np.array([60, 60, 1.0])
-    assert overlap > 0.93 and np.abs(result @ corner - true @ corner).max() < 8
+    assert overlap > 0.93 and np.abs(matrix @ corner - true @ corner).max() < 8
 
 
 def test_a_blank_section_has_no_tissue():

@@ -132,10 +132,10 @@ def test_the_card_of_a_calibrated_encoder_has_the_shares_of_close_hits(data, mon
     everything = Calibration.from_quantiles([0.001, 0.9], [10.0, 20.0])
     monkeypatch.setattr(run, "calibration_of", {"known": everything}.get)
     sets = read_sets(config, data, no_progress)
-    result = run_suite(config, sets, methods, cache=None, progress=no_progress)
-    close = {name: s["tasks"]["sizes"]["called_close"] for name, s in result["sets"].items()}
+    report = run_suite(config, sets, methods, cache=None, progress=no_progress)
+    close = {name: s["tasks"]["sizes"]["called_close"] for name, s in report["sets"].items()}
     assert close == {"dots": {"structure": CalledClose(1.0, 1.0)}, "more": {}}
-    text = card_figures({**result, "choose": False})
+    text = card_figures({**report, "choose": False})
     assert "structure calls the nearest right answer close" in text
     assert text.count("dots: sizes 1.00 (1.00).") == 1
 
@@ -187,8 +187,8 @@ def test_the_command_scores_an_encoder_and_every_baseline(data, tmp_path):
     command = ["evaluate", "retrieval", "--suite", str(data / "suite.toml"), "--data", str(data)]
     options = ["--draws", "1", "--cache", str(tmp_path / "cache"), "--json", str(out)]
     assert main([*command, *options]) == 0
-    result = json.loads(out.read_text())
-    methods = result["sets"]["dots"]["tasks"]["sizes"]["methods"]
+    report = json.loads(out.read_text())
+    methods = report["sets"]["dots"]["tasks"]["sizes"]["methods"]
     assert list(methods) == [
         "roi-default",
         "HSV histogram",
@@ -198,7 +198,7 @@ def test_the_command_scores_an_encoder_and_every_baseline(data, tmp_path):
     ]
     assert methods["local textons"]["as_is"]["score"] > 0.8
     assert len(list((tmp_path / "cache").iterdir())) == 2 * 5 + 2
-    assert result["methods"]["roi-default"]["config_hash"]
+    assert report["methods"]["roi-default"]["config_hash"]
 
 
 def test_encoders_with_the_same_patches_share_them(data, tmp_path, monkeypatch):

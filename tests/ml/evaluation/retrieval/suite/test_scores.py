@@ -50,25 +50,25 @@ def test_precisions_are_those_of_the_honest_protocol():
 
 
 def test_every_class_has_the_same_weight():
-    result = task_scores(label_task("t", RECORDS), SetVectors(LINE, (), 0.0), CONFIG).as_is
+    scores = task_scores(label_task("t", RECORDS), SetVectors(LINE, (), 0.0), CONFIG).as_is
     x = (1 / 3 + 1 / 3 + 7 / 12) / 3
-    assert result.by_label == pytest.approx({"x": x, "y": 1.0})
-    assert result.score == pytest.approx((x + 1) / 2)
-    assert result.mean == pytest.approx((3 * x + 2) / 5)
-    assert result.interval[0] < result.score < result.interval[1]
+    assert scores.by_label == pytest.approx({"x": x, "y": 1.0})
+    assert scores.score == pytest.approx((x + 1) / 2)
+    assert scores.mean == pytest.approx((3 * x + 2) / 5)
+    assert scores.interval[0] < scores.score < scores.interval[1]
 
 
 def test_the_swapped_score_is_the_mean_of_draws_and_its_cost_a_percentage():
     # the gallery of the second draw answers every query wrongly: x and y have changed places
     wrong = np.array([[1.0], [1.1], [1.2], [0.0], [0.1]], np.float32)
-    result = task_scores(label_task("t", RECORDS), SetVectors(LINE, (LINE, wrong), 0.0), CONFIG)
-    assert result.swapped is not None and len(result.swapped.draws) == 2
-    assert result.swapped.draws[0] == pytest.approx(result.as_is.score)
-    assert result.swapped.score == pytest.approx(np.mean(result.swapped.draws))
-    assert result.cost_percent == pytest.approx(
-        100 * (result.as_is.score - result.swapped.score) / result.as_is.score
+    scores = task_scores(label_task("t", RECORDS), SetVectors(LINE, (LINE, wrong), 0.0), CONFIG)
+    assert scores.swapped is not None and len(scores.swapped.draws) == 2
+    assert scores.swapped.draws[0] == pytest.approx(scores.as_is.score)
+    assert scores.swapped.score == pytest.approx(np.mean(scores.swapped.draws))
+    assert scores.cost_percent == pytest.approx(
+        100 * (scores.as_is.score - scores.swapped.score) / scores.as_is.score
     )
-    assert result.cost_percent > 0
+    assert scores.cost_percent > 0
 
 
 def test_queries_retain_their_stains():

@@ -43,9 +43,9 @@ def method(embed, key="1"):
 
 
 def vectors(dots, embed, cache, *, key="1", swaps=1):
-    result, regions = dots
+    data_set, regions = dots
     return set_vectors(
-        result, regions, [darker(result)] * swaps, [method(embed, key)], cache, no_progress
+        data_set, regions, [darker(data_set)] * swaps, [method(embed, key)], cache, no_progress
     )["mean"]
 
 
@@ -77,17 +77,17 @@ def test_other_weights_or_swaps_are_computed(dots, tmp_path):
     other = Counting()
     vectors(dots, other, tmp_path, key="2", swaps=0)
     assert other.calls == 16
-    result, regions = dots
-    change = {name: Recolouring(3 * c.od, c.glass) for name, c in darker(result).items()}
+    data_set, regions = dots
+    change = {name: Recolouring(3 * c.od, c.glass) for name, c in darker(data_set).items()}
     embed = Counting()
-    set_vectors(result, regions, [change], [method(embed)], tmp_path, no_progress)
+    set_vectors(data_set, regions, [change], [method(embed)], tmp_path, no_progress)
     assert embed.calls == 16
 
 
 def test_progress_names_the_set_and_the_draw(dots):
-    result, regions = dots
+    data_set, regions = dots
     seen = []
     set_vectors(
-        result, regions, [darker(result)], [method(Counting())], None, lambda *a: seen.append(a)
+        data_set, regions, [darker(data_set)], [method(Counting())], None, lambda *a: seen.append(a)
     )
     assert seen[15] == (16, 16, "dots, as is") and seen[-1] == (16, 16, "dots, stain swap 1")

@@ -40,10 +40,10 @@ def test_grouped_centroids_are_as_good_as_plain_k_means(vectors, count):
 
 
 def test_vectors_are_assigned_to_their_nearest_centroid(vectors):
-    result = fit_centroids(vectors, 400)
-    assigned = np.square(vectors - result.centroids[result.nearest(vectors)]).sum(1)
-    best, at = squared_to(result.centroids, vectors)
-    assert (result.nearest(vectors) == at).mean() > 0.99
+    clusters = fit_centroids(vectors, 400)
+    assigned = np.square(vectors - clusters.centroids[clusters.nearest(vectors)]).sum(1)
+    best, at = squared_to(clusters.centroids, vectors)
+    assert (clusters.nearest(vectors) == at).mean() > 0.99
     assert assigned.mean() < 1.001 * best.mean()
 
 

@@ -91,9 +91,9 @@ def test_an_interrupted_run_resumes_to_the_same_weights(straight, data, tmp_path
     assert not (tmp_path / "tiny.safetensors").exists()
     resumed = train_roi(TrainingRun(TINY, tmp_path), data=data)
     expected = load_file(straight[0] / "tiny.safetensors")
-    result = load_file(tmp_path / "tiny.safetensors")
-    assert expected.keys() == result.keys()
-    assert [key for key in expected if not np.array_equal(expected[key], result[key])] == []
+    weights = load_file(tmp_path / "tiny.safetensors")
+    assert expected.keys() == weights.keys()
+    assert [key for key in expected if not np.array_equal(expected[key], weights[key])] == []
     assert resumed["loss_last"] == straight[1]["loss_last"]
 
 
@@ -112,10 +112,10 @@ def test_the_patch_network_is_stored_with_the_encoder_and_its_configuration(data
         TINY, sources=("a.png",), pool_density=0.8, encoder=encoder, steps=2
     )
     summary = train_roi(TrainingRun(config, tmp_path), data=data, patch_weights=weights)
-    result = read_graph_encoder(tmp_path / "tiny.safetensors")
+    trained = read_graph_encoder(tmp_path / "tiny.safetensors")
     image = np.asarray(Image.open(data / "a.png"))
-    assert result.patches.dim == 20 and np.isfinite(summary["loss_last"])
-    assert result.embed(image).shape == (NETWORK.embedding_dim,)
+    assert trained.patches.dim == 20 and np.isfinite(summary["loss_last"])
+    assert trained.embed(image).shape == (NETWORK.embedding_dim,)
 
 
 @pytest.mark.slow
@@ -125,10 +125,10 @@ def test_without_graph_layers_only_the_metric_is_learned(straight, data, tmp_pat
     config = dataclasses.replace(TINY, encoder=EncoderConfig(network=network), sources=("none",))
     summary = train_roi(TrainingRun(config, tmp_path), data=data)
     assert (summary["steps"], summary["patches"], summary["loss_last"]) == (0, 0, None)
-    result = read_graph_encoder(tmp_path / "tiny.safetensors")
+    encoder = read_graph_encoder(tmp_path / "tiny.safetensors")
     image = np.asarray(Image.open(data / "a.png"))
     with_graph = read_graph_encoder(straight[0] / "tiny.safetensors").embed(image)
-    assert result.embed(image) == pytest.approx(with_graph[: NETWORK.vertex_dim], abs=1e-4)
+    assert encoder.embed(image) == pytest.approx(with_graph[: NETWORK.vertex_dim], abs=1e-4)
     full = dataclasses.replace(config, encoder=EncoderConfig(network=vertex_mean_config(273)))
     with pytest.raises(BadInputError, match=r"vertex_dim: .*273"):
         train_roi(TrainingRun(full, tmp_path), data=data)
@@ -244,8 +244,8 @@ def test_training_on_a_device_uses_half_precision_and_ends_on_the_cpu(
         for out in (tmp_path, straight[0])
     )
     assert ours != theirs and ours == pytest.approx(theirs, rel=0.05)
-    result, expected = (load_file(out / "tiny.safetensors") for out in (tmp_path, straight[0]))
-    assert result.keys() == expected.keys()
+    weights, expected = (load_file(out / "tiny.safetensors") for out in (tmp_path, straight[0]))
+    assert weights.keys() == expected.keys()
     image = np.asarray(Image.open(data / "a.png"))
     encoder = read_graph_encoder(tmp_path / "tiny.safetensors")
     assert encoder.embed(image, box(0, 0, 900, 900)).shape == (NETWORK.embedding_dim,)
@@ -279,8 +279,8 @@ def test_held_out_regions_are_evaluated_without_effect_on_training(data, tmp_pat
     log = json.loads((tmp_path / "a" / "log.json").read_text())
     assert len(log["history"]["held_out"]) == TINY.steps
     assert log["sources"] == ["a.png"] and "held out" in phases[-1]
-    result, expected = (load_file(tmp_path / part / "tiny.safetensors") for part in "ab")
-    assert [key for key in expected if not np.array_equal(expected[key], result[key])] == []
+    weights, expected = (load_file(tmp_path / part / "tiny.safetensors") for part in "ab")
+    assert [key for key in expected if not np.array_equal(expected[key], weights[key])] == []
 
 
 @pytest.mark.slow

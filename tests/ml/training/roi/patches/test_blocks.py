@@ -49,9 +49,11 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path, region):
 
 
 def test_blocks_are_by_patient_and_only_those_to_train_on(tmp_path, atlas, region):
-    result = read_blocks(atlas.parent, atlas, (), no_progress)
-    assert [len(blocks) for blocks in result.of_patient] == [1, 2, 1] and len(result) == 4
-    assert result.colour.shape == (3, 3, 3) and result.colour.dtype == np.float32
+    training_blocks = read_blocks(atlas.parent, atlas, (), no_progress)
+    assert [len(blocks) for blocks in training_blocks.of_patient] == [1, 2, 1] and len(
+        training_blocks
+    ) == 4
+    assert training_blocks.colour.shape == (3, 3, 3) and training_blocks.colour.dtype == np.float32
     rows = write_block(tmp_path, region, "a", patient="p")
     rows += write_block(tmp_path, region, "b", patient="q", use="kept")
     write_table(tmp_path / "index.csv", rows)
@@ -65,8 +67,8 @@ def test_unknown_microns_are_taken_from_the_level(tmp_path, region):
             tmp_path, region, f"b{level}", patient=f"p{level}", level=level, mpp_est=""
         )
     write_table(tmp_path / "index.csv", rows)
-    result = read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress)
-    assert sorted(block.mpp for (block,) in result.of_patient) == [0.5, 0.8, 1.6]
+    training_blocks = read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress)
+    assert sorted(block.mpp for (block,) in training_blocks.of_patient) == [0.5, 0.8, 1.6]
 
 
 def test_blocks_that_are_too_coarse_are_left_out(tmp_path, region):
@@ -75,8 +77,10 @@ def test_blocks_that_are_too_coarse_are_left_out(tmp_path, region):
     write_table(tmp_path / "index.csv", rows)
     Image.fromarray(region).save(tmp_path / "slide.png")
     slides = (("slide.png", "r", 0.9), ("slide.png", "s", 1.2))
-    result = read_blocks(tmp_path, tmp_path / "index.csv", slides, no_progress, max_mpp=1.0)
-    assert [block.mpp for (block,) in result.of_patient] == [0.5, 0.9]
+    training_blocks = read_blocks(
+        tmp_path, tmp_path / "index.csv", slides, no_progress, max_mpp=1.0
+    )
+    assert [block.mpp for (block,) in training_blocks.of_patient] == [0.5, 0.9]
 
 
 def test_a_block_with_a_tile_cut_short_is_left_out(tmp_path, atlas, region):
@@ -116,10 +120,12 @@ def test_blank_glass_gives_no_blocks():
 
 def test_slides_are_cut_at_native_and_half_scale(tmp_path, tissue):
     Image.fromarray(tissue(1016, 1524)).save(tmp_path / "slide.png")
-    result = read_blocks(tmp_path, None, (("slide.png", "p", 0.6),), no_progress)
-    sizes = sorted(block.mpp for block in result.of_patient[0])
+    training_blocks = read_blocks(tmp_path, None, (("slide.png", "p", 0.6),), no_progress)
+    sizes = sorted(block.mpp for block in training_blocks.of_patient[0])
     assert sizes == [0.6] * 6 + [1.2]
-    assert all(block.mips[0].shape == (BLOCK_PX, BLOCK_PX, 3) for block in result.of_patient[0])
+    assert all(
+        block.mips[0].shape == (BLOCK_PX, BLOCK_PX, 3) for block in training_blocks.of_patient[0]
+    )
 
 
 def test_a_folder_gives_every_image_and_small_ones_uncut(tmp_path, tissue):
@@ -127,16 +133,18 @@ def test_a_folder_gives_every_image_and_small_ones_uncut(tmp_path, tissue):
     for number in range(2):
         Image.fromarray(tissue(300, 300, seed=number)).save(tmp_path / "more" / f"{number}.png")
     (tmp_path / "more" / "notes.txt").touch()
-    result = read_blocks(tmp_path, None, (("more", "p", 0.8),), no_progress)
-    assert [block.mips[0].shape for block in result.of_patient[0]] == [(300, 300, 3)] * 2
+    training_blocks = read_blocks(tmp_path, None, (("more", "p", 0.8),), no_progress)
+    assert [block.mips[0].shape for block in training_blocks.of_patient[0]] == [(300, 300, 3)] * 2
 
 
 def test_colour_is_the_root_of_the_second_moment(tmp_path):
     pixels = np.full((508, 508, 3), (120, 60, 130), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "one.png")
-    result = read_blocks(tmp_path, None, (("one.png", "p", 0.5),), no_progress)
+    training_blocks = read_blocks(tmp_path, None, (("one.png", "p", 0.5),), no_progress)
     od = optical_density(pixels[:1, :1])[0, 0].astype(np.float64)
-    assert np.allclose(result.colour[0] @ result.colour[0], np.outer(od, od), atol=1e-3)
+    assert np.allclose(
+        training_blocks.colour[0] @ training_blocks.colour[0], np.outer(od, od), atol=1e-3
+    )
 
 
 def test_missing_sources_are_named_in_one_line(tmp_path):

@@ -71,8 +71,8 @@ def test_a_case_is_imported_and_the_job_reports_counts(
     assert (again.status_code, again.json()["code"]) == (409, "imported")
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"case.import_ordered", "case.imported"} <= actions
-    result = inventory_of(upload.lab_id, [Case.objects.get().pk])
-    assert str(upload.pk) in result.rows["archive.Upload"]
+    inventory = inventory_of(upload.lab_id, [Case.objects.get().pk])
+    assert str(upload.pk) in inventory.rows["archive.Upload"]
 
 
 def test_the_same_crate_again_reports_everything_as_present(
