@@ -6,8 +6,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 from tests.bench.portal import BenchPortal, session_of
 from tests.browser.chromium import FLAGS, executable
 from tests.ports import HOST, free_port
+from tests.processes import wait_until_served
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 120.0  # until the portal answers
@@ -58,11 +57,4 @@ def new_page(browser: Browser, base: str, key: str) -> Page:
 
 
 def _wait_for(base: str, server: subprocess.Popen[bytes]) -> None:
-    ends = time.monotonic() + START_S
-    while time.monotonic() < ends and server.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{base}/healthz", timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    raise SystemExit("the portal did not start")
+    wait_until_served(server, f"{base}/healthz", within_s=START_S)

@@ -8,13 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.measure import Row, Section
 from tests.bench.portal import BenchPortal, session_of
+from tests.polling import wait_until
 from tests.ports import HOST, free_port
 
 CLIENTS, SECONDS = 8, 5
@@ -125,14 +125,14 @@ def _server(
 
 
 def _wait(request: urllib.request.Request) -> None:
-    for _ in range(600):
+    def body() -> bytes:
         with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=2) as answer:
-            data = answer.read()
-            if data[:2] != b"\xff\xd8":
-                raise RuntimeError(f"{request.full_url} answered no JPEG: {data[:80]!r}")
-            return
-        time.sleep(0.1)
-    raise RuntimeError(f"{request.full_url} does not answer")
+            return bytes(answer.read())
+        return b""
+
+    data = wait_until(body, request.full_url, within_s=60)
+    if data[:2] != b"\xff\xd8":
+        raise RuntimeError(f"{request.full_url} answered no JPEG: {data[:80]!r}")
 
 
 def _load(folder: Path, port: int, paths: list[str], *, cookie: str = "") -> float:

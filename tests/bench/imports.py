@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.bench.measure import Row, Section
 from tests.bench.portal import BenchPortal, portal_open
+from tests.polling import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 900.0
@@ -133,6 +134,7 @@ def main(count: int) -> None:
         from portal.annotations.services.exchange import roi_import
         from portal.annotations.services.rois import roi_create
         from portal.embeddings.models import Embedding, Unembeddable
+        from portal.jobs.selectors.jobs import workers_alive
         from portal.operations.processes import worker
 
         canvas = bench.canvas
@@ -140,7 +142,7 @@ def main(count: int) -> None:
         command = list(worker(concurrency=2).command)
         process = subprocess.Popen(command, cwd=ROOT, env=os.environ | bench.env)
         try:
-            time.sleep(8)  # it has started
+            wait_until(workers_alive().exists, "the worker", within_s=120)
             started = time.monotonic()
             for at in range(0, count, 2000):
                 part = features[at : at + 2000]
@@ -149,14 +151,15 @@ def main(count: int) -> None:
             geometry = feature(500, 500)["geometry"]
             drawn = roi_create(canvas=canvas, user=bench.user, geometry=geometry).roi
             started = time.monotonic()
-            while not (
-                Embedding.objects.filter(roi=drawn).exists()
-                or Unembeddable.objects.filter(roi=drawn).exists()  # it may lie on blank glass
-            ):
-                if time.monotonic() - started > PATIENCE_S:
-                    print(f"drawn ROI: not done after {PATIENCE_S:.0f} s")
-                    break
-                time.sleep(0.1)
+
+            def is_done() -> bool:
+                embedded = Embedding.objects.filter(roi=drawn).exists()
+                return embedded or Unembeddable.objects.filter(roi=drawn).exists()  # blank glass
+
+            try:
+                wait_until(is_done, "the drawn ROI", within_s=PATIENCE_S)
+            except TimeoutError as error:
+                print(error)
             else:
                 print(f"drawn ROI: done after {time.monotonic() - started:.1f} s")
             print(f"embedded in the meantime: {Embedding.objects.count()}", flush=True)

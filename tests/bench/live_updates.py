@@ -32,6 +32,7 @@ from tests.bench.portal import BenchPortal, portal_open
 from tests.bench.processes import Usage, usage_of
 from tests.bench.requests import Connections
 from tests.chaos.clusters import Postgres, Redis
+from tests.polling import wait_until_async
 from tests.ports import free_port
 
 VIEWERS = 50
@@ -120,7 +121,6 @@ async def edit(port: int, person: Person, canvas: str, seen: Seen, dice: random.
         if answer.status != 201:
             seen.errors.append(f"save: {answer.status} {answer.body[:200]!r}")
         await asyncio.sleep(SAVE_EVERY_S * dice.uniform(0.5, 1.5))
-    await asyncio.sleep(LAST_WAIT_S)
 
 
 async def _run(
@@ -137,6 +137,7 @@ async def _run(
     await asyncio.sleep(IDLE_S)
     usage.append(usage_of(pid))
     await edit(port, people[0], canvas, seen, random.Random(99))
+    await wait_until_async(lambda: len(seen.seconds) >= SAVES * len(viewers), within_s=LAST_WAIT_S)
     usage.append(usage_of(pid))
     for task in viewers:
         task.cancel()

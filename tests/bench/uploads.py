@@ -37,6 +37,7 @@ from tests.bench.mixed.run import ROOT, _person, _serving
 from tests.bench.mixed.users import HOST, Person
 from tests.bench.portal import BenchPortal, portal_open
 from tests.bench.processes import Usage, usage_of
+from tests.polling import wait_until
 from tests.ports import free_port
 
 TITLE, ROIS = "Uploads", "Regions by the thousand"
@@ -98,12 +99,14 @@ class Sender:
 
     def until(self, path: str, is_over: Callable[[Any], bool]) -> Any:
         """Read the JSON at an address once it is final."""
-        ends = time.monotonic() + PATIENCE_S
-        while not is_over(found := self.json(path)):
-            if time.monotonic() > ends:
-                raise SystemExit(f"{path}: not over after {PATIENCE_S:.0f} s")
-            time.sleep(0.2)
-        return found
+        bodies: list[Any] = []
+
+        def is_final() -> bool:
+            bodies[:] = [self.json(path)]
+            return is_over(bodies[0])
+
+        wait_until(is_final, path, within_s=PATIENCE_S, every_s=0.2)
+        return bodies[0]
 
 
 def mib_of(name: str) -> int:
@@ -338,16 +341,15 @@ def main() -> int:
 
 def _answered(port: int, person: Person) -> None:
     """Wait until the server responds."""
-    ends = time.monotonic() + 120
-    while True:
+
+    def is_served() -> bool:
         try:
             Sender(port, person).json("/api/v1/me/")
         except OSError:
-            if time.monotonic() > ends:
-                raise
-            time.sleep(0.3)
-        else:
-            return
+            return False
+        return True
+
+    wait_until(is_served, "the portal", within_s=120, every_s=0.3)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from tests.bench import report
 from tests.bench.browser import new_page, portal_in_chromium
 from tests.bench.measure import Row, Section
 from tests.bench.portal import BenchPortal, portal_open
+from tests.browser.quiet import wait_until_quiet
 
 SIZE = (1920, 1080)
 FRAMES = 400
@@ -139,12 +140,12 @@ def _stepped(page: Page) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for pace, wait_ms in PACES_MS.items():
         for key, key_name in KEYS.items():
-            page.wait_for_timeout(1500)
+            wait_until_quiet(page)
             page.evaluate("window.steps = []")
             for _ in range(STEPS if key != "v" else STEPS // 4):
                 page.keyboard.press(key)
-                page.wait_for_timeout(wait_ms)
-            page.wait_for_timeout(1500)
+                page.wait_for_timeout(wait_ms)  # the measured pace
+            wait_until_quiet(page)
             steps = np.array(page.evaluate("window.steps"))
             figures[f"{key_name}, {pace}"] = {
                 "steps": len(steps),

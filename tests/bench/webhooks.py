@@ -22,6 +22,7 @@ from typing import Any
 
 from tests.bench.measure import Row, Section
 from tests.bench.portal import BenchPortal, portal_open
+from tests.polling import wait_until
 
 COUNT = 1_000
 PATIENCE_S = 300.0
@@ -76,12 +77,14 @@ def webhooks_to_a_failing_receiver(portal: BenchPortal) -> Section:
         command = [sys.executable, "-m", "tests.bench.webhooks", "--send"]
         began = time.perf_counter()
         first = subprocess.Popen(command, env=env)
-        _until(lambda: len(receiver.taken) >= COUNT // 2)
+        wait_until(lambda: len(receiver.taken) >= COUNT // 2, "half", within_s=PATIENCE_S)
         first.kill()
         first.wait()
         second = subprocess.Popen(command, env=env)
         mine = WebhookDelivery.objects.filter(webhook=hook)
-        _until(lambda: mine.filter(state="delivered").count() == COUNT)
+        wait_until(
+            lambda: mine.filter(state="delivered").count() == COUNT, "all", within_s=PATIENCE_S
+        )
         took_s = time.perf_counter() - began
         second.kill()
         second.wait()
@@ -100,14 +103,6 @@ def webhooks_to_a_failing_receiver(portal: BenchPortal) -> Section:
     )
 
 
-def _until(is_so: Any) -> None:
-    ends_s = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > ends_s:
-            raise TimeoutError("the messages did not come through")
-        time.sleep(0.1)
-
-
 def _send() -> None:
     import django
 
@@ -124,7 +119,7 @@ def _send() -> None:
         ledger.deliveries_schedule()
         for job_id in list(waiting.values_list("pk", flat=True)):
             job_run(job_id)
-        time.sleep(0.05)
+        time.sleep(0.05)  # between two passes
 
 
 if __name__ == "__main__":

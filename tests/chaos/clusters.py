@@ -7,13 +7,13 @@ import pwd
 import shutil
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import psycopg
 import redis
 
+from tests.polling import wait_until
 from tests.ports import HOST, free_port
 
 
@@ -49,19 +49,17 @@ class Postgres:
             )
 
     def wait(self) -> None:
-        """Until it answers."""
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                psycopg.connect(self.url, connect_timeout=2).close()
-            except psycopg.OperationalError:
-                if self.process.poll() is not None:
-                    self.start()  # a backend of the killed one was still there
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.3)
-            else:
-                return
+        """Wait until it accepts connections."""
+        wait_until(self._answers, "PostgreSQL", within_s=60, every_s=0.3)
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            if self.process.poll() is not None:
+                self.start()  # a backend of the killed one was still there
+            return False
+        return True
 
     def kill(self) -> None:
         """Kill the postmaster and every backend, like a power cut."""
@@ -100,17 +98,15 @@ class Redis:
             )
 
     def wait(self) -> None:
-        """Until it answers."""
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                redis.Redis(port=self.port, socket_connect_timeout=2).ping()
-            except redis.exceptions.ConnectionError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
-            else:
-                return
+        """Wait until it answers."""
+        wait_until(self._answers, "Redis", within_s=30, every_s=0.2)
+
+    def _answers(self) -> bool:
+        try:
+            redis.Redis(port=self.port, socket_connect_timeout=2).ping()
+        except redis.exceptions.ConnectionError:
+            return False
+        return True
 
     def kill(self) -> None:
         """With all that was queued."""

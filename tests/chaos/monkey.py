@@ -13,6 +13,8 @@ from contextlib import suppress
 
 from tests.chaos.portal import Portal
 
+PAUSED_S = 13.0  # longer than the lease of 10 s and a pass of the reaper
+
 
 class Monkey:
     """One seed, one order of events; the times depend on the machine.
@@ -66,7 +68,7 @@ class Monkey:
     def _kill_tree(self) -> bool:
         self.portal.tree.kill()
         self.portal.tree.wait()
-        time.sleep(self.rng.uniform(0.2, 2))
+        time.sleep(self.rng.uniform(0.2, 2))  # the length of the outage, as below
         self.portal.start()
         return True
 
@@ -92,7 +94,7 @@ class Monkey:
         pid = self.rng.choice(pids)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(13)
+            time.sleep(PAUSED_S)
             os.kill(pid, signal.SIGCONT)
         return True
 
@@ -111,6 +113,6 @@ class Monkey:
         with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(b"\0" * 2**20)
-        time.sleep(self.rng.uniform(2, 6))
+        time.sleep(self.rng.uniform(2, 6))  # the time without room
         filler.unlink(missing_ok=True)
         return True

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
@@ -19,6 +18,7 @@ import psycopg
 
 from tests import databases
 from tests.chaos.clusters import Postgres, Redis
+from tests.polling import wait_until
 from tests.ports import HOST, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,16 +116,15 @@ class Portal:
             self.start()
 
     def wait_until_ready(self, seconds: float) -> None:
-        """Until every part says so."""
-        deadline = time.monotonic() + seconds
-        while True:
-            self.keep()
-            with suppress(urllib.error.URLError, OSError):
-                urllib.request.urlopen(f"{self.url}/readyz", timeout=5).close()
-                return
-            if time.monotonic() > deadline:
-                raise AssertionError(f"not ready; {self.tail()}")
-            time.sleep(0.5)
+        """Wait until every part reports that it is ready; restart the tree if it ends."""
+        wait_until(self._is_ready, "the portal", within_s=seconds, every_s=0.5, detail=self.tail)
+
+    def _is_ready(self) -> bool:
+        self.keep()
+        with suppress(urllib.error.URLError, OSError):
+            urllib.request.urlopen(f"{self.url}/readyz", timeout=5).close()
+            return True
+        return False
 
     def pids(self, role: str) -> list[int]:
         """Processes of a role: web, worker, reaper (the parents), worker-child."""

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.chaos.monkey import Monkey
 from tests.chaos.portal import Portal
 from tests.chaos.users import Person
 from tests.chaos.verdict import breaches
+from tests.polling import wait_until
 
 BETWEEN_S = (3.0, 9.0)  # from one mischief to the next
 BRIEF_S = (2.0, 4.0)  # in a run of less than two minutes
@@ -45,6 +47,7 @@ def _run(portal: Portal, *, minutes: float, seed: int) -> dict[str, Any]:
     while (passed := time.monotonic() - began) < 60 * minutes:
         if not heads and passed > 30 * minutes:
             heads = portal.heads()
+        # the interval between two faults
         time.sleep(monkey.rng.uniform(*(BETWEEN_S if minutes >= 2 else BRIEF_S)))
         portal.keep()
         monkey.act()
@@ -107,8 +110,11 @@ def _people(
 
 
 def _settle(portal: Portal) -> None:
-    """Wait until no job moves, or for as long as that may take."""
-    deadline = time.monotonic() + SETTLE_S
-    while portal.moving() and time.monotonic() < deadline:
+    """Wait until no job is queued or running; ``breaches`` reports those left at the deadline."""
+
+    def has_settled() -> bool:
         portal.keep()
-        time.sleep(1)
+        return not portal.moving()
+
+    with suppress(TimeoutError):
+        wait_until(has_settled, "the end of all jobs", within_s=SETTLE_S, every_s=1)

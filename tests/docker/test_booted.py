@@ -13,7 +13,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import requests
 import tifffile
 
 from tests.docker.image import ROOT, Image, compose
+from tests.polling import wait_until
 from tests.ports import free_port
 from tests.services import own_database, own_redis
 
@@ -298,12 +298,9 @@ def _slide() -> bytes:
 
 
 def _until(ready: Callable[[], bool], *, seconds: float, site: Site, what: str = "it") -> None:
-    end = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > end:
-            logs = {
-                path.name: path.read_text(errors="replace")[-3000:]
-                for path in site.logs.glob("*.log")
-            }
-            pytest.fail(f"{what} did not come: {logs}")
-        time.sleep(0.5)
+    def logs() -> dict[str, str]:
+        return {
+            path.name: path.read_text(errors="replace")[-3000:] for path in site.logs.glob("*.log")
+        }
+
+    wait_until(ready, what, within_s=seconds, every_s=0.5, detail=logs)

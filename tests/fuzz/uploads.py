@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from tests.fuzz.damage import damaged
 from tests.fuzz.documents import HEIGHT_PX, WIDTH_PX, documents
 from tests.fuzz.run import Outcome
 from tests.fuzz.samples import samples
+from tests.polling import wait_until
 
 READY_S = 180
 JOB_S = 300  # of a file of less than a megabyte; the sandbox stops it long before
@@ -211,19 +213,25 @@ def _pieces(run: _Run, path: str, data: bytes, rng: random.Random) -> tuple[int,
 
 def _transfer_ended(run: _Run, path: str) -> tuple[str, str]:
     """State of a transfer once its jobs have ended; what was made of it is deleted."""
-    ends = time.monotonic() + JOB_S
-    while time.monotonic() < ends:
-        status, seen = run.call("GET", path)
+    upload: dict[str, Any] = {}
+
+    def outcome() -> tuple[str, str] | None:
+        status, body = run.call("GET", path)
         if status != 200:
-            return _refused(status, seen)
-        if seen["error"]:
-            return _reason(seen["error"])
-        if item := seen["item"]:
-            status, result = run.call("GET", f"/{item['kind']}s/{item['id']}/")
-            if status == 200 and result["state"] != "preparing":
+            return _refused(status, body)
+        upload.update(body)
+        if body["error"]:
+            return _reason(body["error"])
+        if item := body["item"]:
+            status, row = run.call("GET", f"/{item['kind']}s/{item['id']}/")
+            if status == 200 and row["state"] != "preparing":
                 return _item(run, f"{item['kind']}s", item["id"])
-        time.sleep(POLL_S)
-    return "limit", f"the transfer is still {seen['state']} after {JOB_S} s"
+        return None
+
+    try:
+        return wait_until(outcome, path, within_s=JOB_S, every_s=POLL_S)
+    except TimeoutError:
+        return "limit", f"the transfer is still {upload.get('state')} after {JOB_S} s"
 
 
 def _reason(error: dict[str, str]) -> tuple[str, str]:
@@ -267,10 +275,15 @@ def _refused(status: int, body: Any) -> tuple[str, str]:
 def _job_ended(run: _Run, body: dict[str, Any]) -> dict[str, Any] | None:
     """The job of an answer once it has ended, or as it is after ``JOB_S``."""
     job: dict[str, Any] | None = body.get("job")
-    ends = time.monotonic() + JOB_S
-    while job and job["state"] in ("queued", "running") and time.monotonic() < ends:
-        time.sleep(POLL_S)
-        _, job = run.call("GET", f"/jobs/{job['id']}/")
+
+    def has_ended() -> bool:
+        nonlocal job
+        if job and job["state"] in ("queued", "running"):
+            _, job = run.call("GET", f"/jobs/{job['id']}/")
+        return not job or job["state"] not in ("queued", "running")
+
+    with suppress(TimeoutError):
+        wait_until(has_ended, "the end of a job", within_s=JOB_S, every_s=POLL_S)
     return job
 
 
@@ -285,11 +298,10 @@ def _settled(
     """
     if portal.tree.poll() is not None or portal.starts > 1:
         return "crash", f"the portal ended; {portal.tail()}"
-    ends = time.monotonic() + JOB_S
-    while (moving := portal.moving()) and time.monotonic() < ends:
-        time.sleep(POLL_S)
-    if moving:
-        return "limit", f"{moving} jobs have not ended"
+    try:
+        wait_until(lambda: not portal.moving(), "all jobs", within_s=JOB_S, every_s=POLL_S)
+    except TimeoutError:
+        return "limit", f"{portal.moving()} jobs have not ended"
     failed = {what: n for what, n in answers.items() if what.split()[-1] in ("none", *_FAILURES)}
     if failed:
         return "internal", f"answers that are the portal's fault: {failed}"

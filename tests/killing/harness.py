@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 
 from portal.operations.processes import reaper, worker
 from tests import databases
+from tests.polling import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -143,13 +143,13 @@ class Portal:
         self.wait_until(ended, "every job to end")
         return rows
 
-    def wait_until(self, true: Callable[[], bool], what: str, *, within_s: float = 240) -> None:
-        deadline = time.monotonic() + within_s
-        while not true():
-            if time.monotonic() > deadline:
-                tail = self.output.read_text()[-3000:] if self.output.exists() else ""
-                raise AssertionError(f"waited in vain for {what}; {self.control('state')}\n{tail}")
-            time.sleep(0.25)  # a look costs queries
+    def wait_until(self, holds: Callable[[], bool], what: str, *, within_s: float = 240) -> None:
+        def detail() -> str:
+            tail = self.output.read_text()[-3000:] if self.output.exists() else ""
+            return f"{self.control('state')}\n{tail}"
+
+        # each look costs queries
+        wait_until(holds, what, within_s=within_s, every_s=0.25, detail=detail)
 
     def close(self) -> None:
         for process in self.processes:

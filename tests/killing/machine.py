@@ -110,7 +110,7 @@ def write(seconds: str, log: str) -> object:
                 roi=roi, user=user, expected_version=1, changes={"name": f"number {at}"}
             ).roi
             note(roi=str(roi.pk), version=changed.version)
-            time.sleep(PAUSE_S)
+            time.sleep(PAUSE_S)  # of a person, between two edits
             if at % UPLOAD_EVERY:
                 continue
             picture = BytesIO()

@@ -229,7 +229,8 @@ def test_a_paused_worker_writes_nothing_when_it_resumes(portal: Portal) -> None:
     os.kill(first.pid, signal.SIGCONT)
     os.kill(pid, signal.SIGCONT)
     _once(portal.wait_until_ended()["a"])
-    time.sleep(2.5)  # the one that was paused has had time to finish, were it allowed to
+    # Nothing must happen in this time, in which the resumed process could finish its 1.5 s of work.
+    time.sleep(2.5)
     _once(portal.control("state")["a"])
 
 

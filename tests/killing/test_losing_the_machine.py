@@ -16,6 +16,7 @@ import pytest
 from portal.operations.processes import worker
 from tests import services
 from tests.killing.harness import ROOT, Portal
+from tests.polling import wait_until
 
 pytestmark = [pytest.mark.endurance, pytest.mark.timeout(600)]
 
@@ -53,7 +54,9 @@ def test_records_answered_before_the_backup_survive_the_loss_of_the_machine(
     _until_ready(portal)
     assert _machine(portal, "manage", "backup", str(repository))["error"] is None
     work = portal.start([sys.executable, "-m", "tests.killing.machine", "write", "600", str(log)])
-    _until(lambda: log.exists() and len(log.read_text().splitlines()) > 20, "answers")
+    wait_until(
+        lambda: log.exists() and len(log.read_text().splitlines()) > 20, "answers", within_s=120
+    )
     began = time.time()
     portal.call("manage.py", "backup", str(repository), "--keep", "2")
     assert work.poll() is None, "the lab stopped working before the backup had ended"
@@ -119,14 +122,7 @@ def _start_worker(portal: Portal) -> None:
 
 
 def _until_ready(portal: Portal) -> None:
-    _until(lambda: _machine(portal, "ready"), "the worker")
-
-
-def _until(true: Any, what: str) -> None:
-    deadline = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.2)
+    wait_until(lambda: _machine(portal, "ready"), "the worker", within_s=120)
 
 
 def _lose(portal: Portal) -> None:

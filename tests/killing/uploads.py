@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -30,6 +29,7 @@ from PIL import Image
 
 from tests import services
 from tests.killing.harness import Portal
+from tests.polling import wait_until
 
 CONTROL = "tests.killing.uploads_control"
 PIECE_BYTES = 64 * 2**10  # of a request's body, between which the axe may fall
@@ -68,14 +68,17 @@ class Sender:
 
     def _header(self, method: str, path: str, headers: dict[str, str], name: str) -> str:
         """Header of the answer, requested until the portal is back."""
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
+
+        def value() -> str:
             answer = self._ask(method, path, headers)
             if answer is not None and name in answer:
                 return str(answer[name])
             self.keep_up()
-            time.sleep(0.2)
-        raise AssertionError(f"the portal did not come back; so far: {dict(self.done)}")
+            return ""
+
+        return wait_until(
+            value, "the portal", within_s=PATIENCE_S, every_s=0.2, detail=lambda: self.done
+        )
 
     def keep_up(self) -> None:
         """Start the portal where it has ended: six deaths of a role within half a minute end it."""
@@ -175,21 +178,29 @@ def _all_stored(
     portal: Portal, sender: Sender, case: str, sent: set[str]
 ) -> dict[str, dict[str, Any]]:
     """Wait until all files are stored, while more arrive, and return their states."""
-    before, deadline = len(sent), time.monotonic() + PATIENCE_S
-    while True:
-        rows = portal.ask(CONTROL, "stored", case)
-        acknowledged = {name: row for name, row in rows.items() if name in sent}
-        waiting = {name for name in sent if acknowledged.get(name, {}).get("state") != "stored"}
-        if not waiting:
-            return acknowledged
-        if len(waiting) < before:
-            before, deadline = len(waiting), time.monotonic() + PATIENCE_S
-        assert time.monotonic() < deadline, (
-            {name: acknowledged.get(name) for name in waiting},
-            dict(sender.done),
-        )
+    acknowledged: dict[str, dict[str, Any]] = {}
+
+    def waiting() -> set[str]:
         sender.keep_up()
-        time.sleep(0.3)
+        rows = portal.ask(CONTROL, "stored", case)
+        acknowledged.update((name, row) for name, row in rows.items() if name in sent)
+        return {name for name in sent if acknowledged.get(name, {}).get("state") != "stored"}
+
+    def detail() -> object:
+        return {name: acknowledged.get(name) for name in waiting()}, dict(sender.done)
+
+    left = waiting()
+    while left:  # each further file has the whole time
+        count = len(left)
+        wait_until(
+            lambda count=count: len(waiting()) < count,  # type: ignore[misc]
+            "the next file",
+            within_s=PATIENCE_S,
+            every_s=0.3,
+            detail=detail,
+        )
+        left = waiting()
+    return acknowledged
 
 
 def _picture(values: bytes) -> bytes:

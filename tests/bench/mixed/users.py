@@ -61,15 +61,16 @@ async def scene_of(
 ) -> Scene:
     canvas = str(portal.canvas.pk)
     connections = Connections(HOST, port, 1)
-    for _ in range(600):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             answer = await connections.ask("GET", f"/api/v1/canvases/{canvas}/", person.cookie)
             if answer.status == 200:
                 data = json.loads(answer.body)
                 levels = sorted(data["levels"], key=lambda level: level["width"])
                 return Scene(canvas, data["tile_url"], levels, gallery)
-        await asyncio.sleep(0.2)
-    raise RuntimeError("the portal does not answer")
+        await asyncio.sleep(0.2)  # a poll: nothing reports that the portal answers
+    raise TimeoutError("the portal does not answer")
 
 
 async def sit(port: int, person: Person, scene: Scene, load: Load, dice: random.Random) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.browser.quiet import wait_until_quiet
 from tests.browser.screenshots.studio import Studio
 
 
@@ -38,7 +39,7 @@ def browse(studio: Studio) -> None:
     """The map of all regions."""
     page = studio.open("/browse/", ready="[data-map-legend] li")
     page.locator("[data-map-legend] button").first.click()
-    page.wait_for_timeout(800)
+    wait_until_quiet(page)
     studio.guide(page, "browse")
 
 

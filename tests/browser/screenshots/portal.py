@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.polling import wait_until
 from tests.ports import HOST, free_port
 from tests.processes import wait_until_served
 
@@ -172,7 +172,9 @@ def _map(lab: Any, user: Any) -> None:
     if RegionMap.objects.filter(lab=lab).exists():
         return
     job = map_draw_submit(lab=lab, kind=Modality.HISTOLOGY, user=user)
-    ends = time.monotonic() + MAP_S
-    while not job.has_ended and time.monotonic() < ends:
-        time.sleep(0.5)
+
+    def has_ended() -> bool:
         job.refresh_from_db()
+        return bool(job.has_ended)
+
+    wait_until(has_ended, "the map", within_s=MAP_S, every_s=0.5)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.browser.screenshots.studio import ENLARGED, LARGE, SETTLED_MS, TABLET, Studio
+from tests.browser.quiet import wait_until_quiet
+from tests.browser.screenshots.studio import ENLARGED, LARGE, TABLET, Studio
+from tests.browser.viewer_page import single_click
 
 Point = tuple[float, float]
 FOLDER = "screenshots/states"
@@ -25,8 +27,7 @@ def clicks(page: Any, points: Iterable[Point]) -> None:
     box = page.locator("[data-map]").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     for right, down in points:
-        page.mouse.click(x + right, y + down)
-        page.wait_for_timeout(300)  # two clicks at once would be a double click
+        single_click(page, x + right, y + down)
 
 
 def polygon(page: Any, points: Iterable[Point] = SQUARE) -> None:
@@ -38,7 +39,7 @@ def polygon(page: Any, points: Iterable[Point] = SQUARE) -> None:
 
 def keep(studio: Studio, page: Any, name: str) -> None:
     """The picture, once what follows has settled."""
-    page.wait_for_timeout(SETTLED_MS)
+    wait_until_quiet(page)
     if name in IN_GUIDE:
         studio.guide(page, IN_GUIDE[name])
     else:
@@ -58,7 +59,7 @@ def crowded(studio: Studio) -> None:
     keep(studio, page, "crowded")
     for _ in range(3):
         page.keyboard.press("+")
-        page.wait_for_timeout(400)
+        wait_until_quiet(page)
     keep(studio, page, "crowded-near")
 
 
@@ -92,7 +93,7 @@ def conflict(studio: Studio) -> None:
         page.press("#roi-name", "Enter")
         page.locator("[data-map]").focus()
         page.keyboard.press(turn)
-        page.wait_for_timeout(SETTLED_MS)
+        wait_until_quiet(page)
     mine.wait_for_selector("[data-dialog=conflict][open]", timeout=30_000)
     keep(studio, mine, "conflict")
 

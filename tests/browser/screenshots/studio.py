@@ -13,6 +13,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser.chromium import FLAGS, executable
+from tests.browser.quiet import wait_until_quiet
 from tests.browser.screenshots.portal import Portal
 
 LAPTOP, LARGE = (1366, 768), (1920, 1080)
@@ -20,7 +21,6 @@ TABLET = (820, 1180)
 ENLARGED = {200: (683, 384), 400: (342, 192)}
 """Window size of a laptop in CSS pixels, by browser zoom in percent."""
 QUALITY = 84  # of WebP: text stays sharp, and a picture of tissue takes a fifth of its PNG
-SETTLED_MS = 1500  # tiles, animations and later requests
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Studio:
         page: Page = context.new_page()
         page.goto(self.portal.base + path)
         page.wait_for_selector(ready, timeout=60_000, state="attached")
-        page.wait_for_timeout(SETTLED_MS)
+        wait_until_quiet(page)
         return page
 
     def viewer(self, canvas: str, query: str = "", **options: Any) -> Page:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from tests.browser.quiet import wait_until_quiet
 from tests.browser.screenshots.states import keep, polygon
-from tests.browser.screenshots.studio import LARGE, SETTLED_MS, Studio
+from tests.browser.screenshots.studio import LARGE, Studio
 
 BOTH = ((None, "light", "light"), (None, "dark", "dark"), (LARGE, "light", "large"))
 """Size, colours and how the picture is called: a laptop's window, and a large one."""
@@ -25,7 +26,7 @@ def review(studio: Studio) -> None:
     """Regions that wait for a verdict, the second of them by its key."""
     page = studio.viewer("D-1001")
     page.keyboard.press("Control+a")
-    page.wait_for_timeout(SETTLED_MS)
+    wait_until_quiet(page)
     page.evaluate(_SUBMIT, studio.portal.canvases["D-1001"])
     for size, scheme, suffix in BOTH:
         sized = {"size": size} if size else {}
@@ -66,7 +67,6 @@ def track(studio: Studio) -> None:
         page.keyboard.press("o")
         page.keyboard.press("Enter")
         page.wait_for_selector("[data-save-state=saved]")
-        page.wait_for_timeout(SETTLED_MS)
         keep(studio, page, f"track-{suffix}")
         page.keyboard.press("Delete")
         page.wait_for_selector("[data-save-state=saved]")
@@ -103,7 +103,8 @@ def trash(studio: Studio) -> None:
     polygon(page)
     page.wait_for_selector("[data-save-state=saved]")
     page.keyboard.press("Delete")
-    page.wait_for_timeout(SETTLED_MS)
+    wait_until_quiet(page)
+    page.wait_for_selector("[data-save-state=saved]")
     _each(studio, "/trash/regions/", "trash", person="manager")
 
 

@@ -53,7 +53,7 @@ def play(role: Any, tries: int, case: Case, user: User, barrier: Any, answers: A
     """One of the two processes: the same try at the same time, give or take two milliseconds."""
     for seed in range(tries):
         barrier.wait()
-        time.sleep(random.uniform(0, 0.002))
+        time.sleep(random.uniform(0, 0.002))  # so that each try interleaves differently
         try:
             answers.put(role(case, user, seed))
         except Exception as error:  # noqa: BLE001 - any error is reported

@@ -21,6 +21,7 @@ import pytest
 from portal.core.database.locks import _key
 from tests import services
 from tests.databases import migrated
+from tests.polling import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 FILL = """
@@ -252,9 +253,12 @@ def test_a_move_waits_for_the_session_of_a_killed_one(
             command, cwd=ROOT, env=source.environment, stderr=subprocess.PIPE, text=True
         )
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        while database.execute(waiting).fetchone() == (0,):
+
+        def is_waiting() -> bool:
             assert running.poll() is None, running.communicate()[1]
-            time.sleep(0.1)
+            return database.execute(waiting).fetchone() != (0,)
+
+        wait_until(is_waiting, "the move at its lock", within_s=120)
         tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
         assert database.execute(tables).fetchone() == (0,)
     assert running.wait(300) == 0, running.communicate()[1]

@@ -19,8 +19,6 @@ describe("FrameImages", () => {
     });
   });
 
-  const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
-
   it("asks by PTS, and once for a frame that is kept", async () => {
     const images = new FrameImages("/frames/{pts}.jpg", TENTH);
     expect(await images.get(40)).toBe(await images.get(40));
@@ -30,8 +28,7 @@ describe("FrameImages", () => {
   it("keeps few frames decoded and the others compressed: none is fetched twice", async () => {
     const images = new FrameImages("/frames/{pts}.jpg", TENTH);
     for (let pts = 0; pts < 30; pts += 1) images.shown = await images.get(pts);
-    await settle();
-    expect([images.capacity, closed]).toEqual([10, 20]);
+    await vi.waitFor(() => expect([images.capacity, closed]).toEqual([10, 20]));
     await images.get(0);
     expect(fetched).toHaveLength(30);
   });
@@ -43,8 +40,7 @@ describe("FrameImages", () => {
     shown.close = () => (closedShown = true);
     images.shown = shown;
     for (let pts = 1; pts < 30; pts += 1) await images.get(pts);
-    await settle();
-    expect([closedShown, closed]).toEqual([false, 19]);
+    await vi.waitFor(() => expect([closedShown, closed]).toEqual([false, 19]));
   });
 
   it("makes ready what is said to come, in that order and two at a time", async () => {
@@ -58,8 +54,7 @@ describe("FrameImages", () => {
     expect(fetched).toEqual(["5", "6"]);
     images.prefetch([6, 20, 21]); // the user went elsewhere: 7 and 8 are not wanted any more
     answers.forEach((answer) => answer());
-    await settle();
-    expect(fetched).toEqual(["5", "6", "20", "21"]);
+    await vi.waitFor(() => expect(fetched).toEqual(["5", "6", "20", "21"]));
     expect(images.has(6)).toBe(true);
   });
 
@@ -67,7 +62,6 @@ describe("FrameImages", () => {
     const images = new FrameImages("/frames/{pts}.jpg", TENTH);
     for (let i = 0; i < 2; i += 1) {
       await expect(images.get(404)).rejects.toThrow("The frame could not be read (404).");
-      await settle();
     }
     expect(fetched).toHaveLength(2);
   });

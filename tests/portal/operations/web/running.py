@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from portal.operations.web.protocol import ClientLimits
 from portal.operations.web.server import server_of
+from tests.polling import wait_until
 
 QUICK = ClientLimits(head_s=1, idle_s=2, body_s=1, write_s=1)
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -130,7 +130,4 @@ def read_one(client: socket.socket) -> bytes:
 
 def until(holds: Callable[[], bool], seconds: float = 20) -> None:
     """Wait for what happens in another thread."""
-    ends = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
+    wait_until(holds, "the other thread", within_s=seconds, every_s=0.02)
