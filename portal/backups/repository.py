@@ -230,7 +230,7 @@ class BackupRepository:
                 path.unlink()
 
     def erasures(self) -> list[ErasedCases]:
-        """Erasures that ``write_erasures`` listed."""
+        """Erasures in the list that ``write_erasures`` stores; empty without one."""
         path = self.folder / "erasures.json"
         erased: list[ErasedCases] = json.loads(path.read_text()) if path.exists() else []
         return erased

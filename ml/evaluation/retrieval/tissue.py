@@ -104,7 +104,7 @@ def run(args: argparse.Namespace, progress: Progress) -> TissueReport:
     """Score an encoder, colour, and chance.
 
     Raises:
-        BadInputError: the data are not there, or a number makes no sense.
+        BadInputError: the data is missing, or ``--regions`` is below 1.
     """
     if args.regions < 1:
         raise BadInputError("--regions: expected at least 1")

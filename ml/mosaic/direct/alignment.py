@@ -246,7 +246,13 @@ class CellSums:
     def of(
         cls, points: ArrayF64, slope: ArrayF64, *, weight: ArrayF64, residual: ArrayF64
     ) -> CellSums:
-        """Sum px up. points, slope: (2, N), in a's plane and b's. weight, lack: (N,)."""
+        """Sum pixels into the cells of a grid over ``a``.
+
+        Args:
+            points: (2, N) unit coordinates of pixels of a.
+            slope: (2, N) image gradient at them, in the coordinates of b.
+            weight, residual: (N,) robust weight, and grey-value difference a minus b.
+        """
         column, row = np.clip((points + 1) / 2 * CELLS, 0, CELLS - 1).astype(np.int64)
         cells, cell = np.unique(row * CELLS + column, return_inverse=True)
 

@@ -105,7 +105,7 @@ class _Keyframe:
 
 
 class _Registrar:
-    """Takes frames one by one."""
+    """Registers frames one by one, in their order."""
 
     def __init__(
         self,
@@ -133,6 +133,10 @@ class _Registrar:
         self.corners = box_corners(0, 0, width - 1, height - 1)
 
     def add(self, view: FrameView) -> None:
+        """Register the next frame: tracked from the last keyframe, or a keyframe of its own.
+
+        It is tracked if it aligns with the last keyframe by a planar motion that is small.
+        """
         last = self.recent[-1] if self.recent else None
         aligned = None
         if last is not None:

@@ -153,7 +153,14 @@ def synthesise_view(
 
 
 def _source_positions(row_of_pixel: ArrayI64, xy_t: ArrayF32) -> ArrayF32:
-    """(H, W, 2) position in the source of each pixel of the view."""
+    """Position in the source of each pixel of the view: inverse of ``xy_t`` by Newton steps.
+
+    Args:
+        row_of_pixel: (H, W) index of the source pixel drawn there, the start; -1 for none.
+        xy_t: (H, W, 2) position in the view of each source pixel.
+    Returns:
+        (H, W, 2) pixels; the start where the steps do not converge, NaN where nothing was drawn.
+    """
     height, width = row_of_pixel.shape
     covered = row_of_pixel >= 0
     start = np.stack([row_of_pixel % width, row_of_pixel // width], axis=2).astype(np.float32)
@@ -162,11 +169,11 @@ def _source_positions(row_of_pixel: ArrayI64, xy_t: ArrayF32) -> ArrayF32:
     inverse = _inverse_slope(xy_t)[start[:, :, 1].astype(np.int64), start[:, :, 0].astype(np.int64)]
     position = start.copy()
     for _ in range(_STEPS):
-        missed = np.nan_to_num(target - _sampled(xy_t, position))
-        position = position + np.einsum("hwij,hwj->hwi", inverse, missed)
+        error = np.nan_to_num(target - _sampled(xy_t, position))
+        position = position + np.einsum("hwij,hwj->hwi", inverse, error)
         position = np.clip(position, start - 2, start + 2).astype(np.float32)
-    away = np.linalg.norm(_sampled(xy_t, position) - target, axis=2)
-    exact = np.isfinite(away) & (away < 0.25)  # excludes depth discontinuities
+    error_px = np.linalg.norm(_sampled(xy_t, position) - target, axis=2)
+    exact = np.isfinite(error_px) & (error_px < 0.25)  # excludes depth discontinuities
     result = np.where(exact[:, :, None], position, start)
     result[~covered] = np.nan
     return np.asarray(result, np.float32)

@@ -93,7 +93,7 @@ def encoder_compare(
 
 
 def _labelled(current: Encoder, following: Encoder, lab_id: uuid.UUID) -> _Labelled:
-    """The newest labelled ROIs that both encoders have embedded as they are now."""
+    """Newest labelled ROIs with a current embedding by both encoders."""
     rows = Embedding.objects.filter(CURRENT, lab_id=lab_id, roi__deleted_at__isnull=True)
     labelled = rows.filter(encoder=following, roi__label__isnull=False).order_by("-pk")
     new = dict(labelled.values_list("roi_id", "vector")[:MAX_ROIS])

@@ -310,7 +310,7 @@ class MosaicViewSet(
 
 
 def _query_params(kind: type[serializers.Serializer[Any]], request: Request) -> JsonObject:
-    """The query, checked."""
+    """Validated query parameters."""
     query = kind(data=request.query_params)
     query.is_valid(raise_exception=True)
     return dict(query.validated_data)

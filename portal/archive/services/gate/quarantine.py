@@ -90,7 +90,7 @@ def quarantine_retry(*, upload: Upload, user: User) -> ItemReceived:
     """
     require_intake(user, upload.lab_id)
     with transaction.atomic():
-        _taken(upload, UploadState.STORED, release_reason="")
+        _claim(upload, UploadState.STORED, release_reason="")
         _tell(ArchiveEvent.QUARANTINE_RETRIED, upload, user)
         return item_create(upload=upload, user=user, name=upload.name, is_again=True)
 
@@ -108,7 +108,7 @@ def quarantine_release(*, upload: Upload, user: User, reason: str) -> ItemReceiv
         raise InvalidInputError("reason: say why this file may be released.", code="reason-missing")
     _require_releasable(upload)
     with transaction.atomic():
-        _taken(upload, UploadState.STORED, release_reason=reason)
+        _claim(upload, UploadState.STORED, release_reason=reason)
         _tell(ArchiveEvent.QUARANTINE_RELEASED, upload, user, reason=reason)
         return item_create(upload=upload, user=user, name=upload.name, is_again=True)
 
@@ -145,7 +145,7 @@ def quarantine_redact(
                 boxes=[[box.x, box.y, box.width, box.height] for box in boxes],
                 created_by=user,
             )
-        _taken(upload, UploadState.STORED, release_reason="")
+        _claim(upload, UploadState.STORED, release_reason="")
         of_template = {"template": str(template.pk)} if template else {}
         event = ArchiveEvent.QUARANTINE_REDACTED
         _tell(event, upload, user, boxes=str(len(boxes)), **of_template)
@@ -189,7 +189,7 @@ def quarantine_delete(*, upload: Upload, user: User) -> None:
         asset = upload.asset
         if asset is not None:
             asset_lock((asset.lab_id, asset.sha256))
-        _taken(upload, UploadState.QUARANTINED)
+        _claim(upload, UploadState.QUARANTINED)
         _tell("quarantine.deleted", upload, user)
         Upload.objects.filter(
             case=upload.case_id, asset=asset, state=UploadState.QUARANTINED
@@ -260,13 +260,17 @@ def _transfers(upload: Upload) -> QuerySet[Upload]:
     return uploads.exclude(state=UploadState.WITHHELD)
 
 
-def _taken(upload: Upload, state: UploadState, **changes: str) -> None:
-    """Move all transfers of this file into this case out of quarantine, once."""
-    there = Upload.objects.filter(
+def _claim(upload: Upload, state: UploadState, **changes: str) -> None:
+    """Set the state of all quarantined transfers of this file in this case; delete its evidence.
+
+    Raises:
+        ConflictError: The file is no longer in quarantine: another decision was faster.
+    """
+    quarantined = Upload.objects.filter(
         case=upload.case_id, asset=upload.asset_id, state=UploadState.QUARANTINED
     )
     cleared = {} if state == UploadState.QUARANTINED else {"error_code": "", "error_message": ""}
-    if not there.filter(pk=upload.pk).exists() or not there.update(
+    if not quarantined.filter(pk=upload.pk).exists() or not quarantined.update(
         state=state, **cleared, **changes
     ):
         raise ConflictError(f"{upload.filename} is no longer in quarantine.", code="not-there")

@@ -136,7 +136,7 @@ class OwnObject:
             raise UnavailableError("This frame cannot be read from the stored file.") from error
 
     def file(self, data: Dataset) -> Iterator[bytes]:
-        """The stored pixels behind another head."""
+        """Pieces of a DICOM file: these attributes, then the pixel data as stored."""
         try:
             self._stored.pixel_bytes()
         except (OSError, MlError) as error:
@@ -171,7 +171,7 @@ class LevelObject:
         return encoding.brief_of(self._slide, self.number)
 
     def data(self) -> Dataset:
-        """Takes the file for its colours."""
+        """Attributes of the level; opens the file for its colours."""
         return encoding.level_of(self._slide, self.number, self._coding)
 
     def groups(self) -> Iterator[Dataset]:
@@ -194,7 +194,10 @@ class LevelObject:
             raise UnavailableError("This frame cannot be read from the stored file.") from error
 
     def file(self, data: Dataset) -> Iterator[bytes]:
-        """Frame by frame; with a table of offsets where all of them are stored."""
+        """Pieces of a DICOM file: these attributes, then each frame.
+
+        It has an offset table if all frames are stored tiles, whose lengths are known.
+        """
         lengths = self._lengths
         if lengths is not None:
             add_offsets(data, lengths)

@@ -9,7 +9,7 @@ export function rangeOf(low: number, high: number): DisplayRange | null {
   return Number.isFinite(low) && Number.isFinite(high) && low !== high ? { low, high } : null;
 }
 
-/** Does nothing if the page lacks the dialog: the image has 8 bits, or this person may not set it. */
+/** Connect the dialog that sets the display range; absent for images of 8 bits and for readers. */
 export function connectDisplayRange(root: HTMLElement, canvas: CanvasData): void {
   const dialog = root.querySelector<HTMLDialogElement>("[data-dialog=display-range]");
   if (!dialog) return;
