@@ -27,7 +27,7 @@ PROTOCOLS: Registry = {
     "epipolar": ("ml.evaluation.epipolar.command", "key point matches against known camera poses"),
     "mosaic": ("ml.evaluation.mosaic.command", "registration of a video's frames"),
     "phi": ("ml.evaluation.phi.command", "identifying text, faces and frames outside the body"),
-    "modality": ("ml.evaluation.modality.command", "histology or endoscopy, told from an image"),
+    "modality": ("ml.evaluation.modality.command", "histology or endoscopy, by an image"),
     "card": (
         "ml.evaluation.common.card",
         "the table of a model card, from the JSON that was written",

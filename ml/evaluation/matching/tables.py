@@ -121,7 +121,7 @@ def _carried(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
     heads = ["descriptor", "NN precision", "exact partner", "NNT precision", "NNT score"]
     title = (
         "**Hand-crafted descriptors in their best form, papers' protocol: key points of their own"
-        " detector, told how the transform changes size and angle**"
+        " detector, given how the transform changes size and angle**"
     )
     return [title, markdown_table(heads, rows)]
 

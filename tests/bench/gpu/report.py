@@ -87,9 +87,9 @@ def _line(what: str, figure: Figure, other: Figure | None, peak: float) -> str:
         faster = figure.value / other.value if figure.more_is_better else other.value / figure.value
         ratio = f"{faster:.2f}x"
     share = f"{figure.operations_a_second / peak:.2%}" if figure.operations and peak else ""
-    return f"| {what} | {_told(figure)} | {_told(other) if other else ''} | {ratio} | {share} |"
+    return f"| {what} | {_text(figure)} | {_text(other) if other else ''} | {ratio} | {share} |"
 
 
-def _told(figure: Figure) -> str:
+def _text(figure: Figure) -> str:
     digits = 4 if figure.value < 0.1 else 2 if figure.value < 100 else 0
     return f"{figure.value:,.{digits}f} {figure.unit}"
