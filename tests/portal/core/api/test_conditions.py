@@ -69,13 +69,13 @@ def test_a_concurrently_deleted_object_is_not_found(
     api: Any, case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tag = api.get(place(case))["ETag"]
-    recorded = CaseViewSet.seen
+    recorded = CaseViewSet.register
 
     def late(view: Any, row: Case) -> Any:
         Case.all_objects.filter(pk=row.pk).delete()
         return recorded(view, row)
 
-    monkeypatch.setattr(CaseViewSet, "seen", late)
+    monkeypatch.setattr(CaseViewSet, "register", late)
     assert change(api, case, tag, organ="lung").status_code == 404
 
 
