@@ -17,6 +17,8 @@ from tests.portal.access.conftest import Scene
 from tests.portal.access.endpoints import by_area, endpoints, filled
 from tests.portal.access.rules import RULES
 
+pytestmark = pytest.mark.slow
+
 ENDPOINTS = dict(endpoints())
 OF_WORD = {
     "assignment": TokenArea.ROIS,

@@ -31,6 +31,8 @@ from tests.portal.access.endpoints import (
 )
 from tests.portal.access.rules import RULES
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 EMITS = re.compile(r"(?<!entry)(emit|_note)$")
 ENDPOINTS = dict(endpoints())
@@ -109,7 +111,6 @@ def test_each_answer_is_audited_once(scene: Scene, area: str) -> None:
     assert wrong == {}
 
 
-@pytest.mark.slow
 def test_a_refusal_by_role_is_audited(scene: Scene) -> None:
     refused = [cell for cell in CELLS if RULES[cell[0]][cell[1]].answers["viewer"] == 403]
     result, expected = {}, {}
@@ -122,7 +123,6 @@ def test_a_refusal_by_role_is_audited(scene: Scene) -> None:
     assert len(result) > 50
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "actor", [pytest.param("anonymous", marks=pytest.mark.endurance), "stranger_token"]
 )
@@ -167,7 +167,6 @@ def test_no_text_of_a_patient_gets_into_the_log(scene: Scene) -> None:
     assert "W-1" not in str(entry.details) and "p1" not in str(entry.details)
 
 
-@pytest.mark.slow
 def test_every_event_and_action_has_its_words() -> None:
     emitted = set(_emitted())
     assert len(emitted) > 10

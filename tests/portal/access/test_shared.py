@@ -33,6 +33,8 @@ from tests.portal.access.rules import RULES
 from tests.portal.access.rules.dicom import DICOM_READS
 from tests.portal.access.rules.kinds import Rule
 
+pytestmark = pytest.mark.slow
+
 ENDPOINTS = dict(endpoints())
 AUDITED = audit_rules()
 CELLS = [(name, method) for name, rules in sorted(RULES.items()) for method in rules]
@@ -155,7 +157,6 @@ def test_every_reading_ends_with_the_share(scene: Scene) -> None:
     assert answers == usual
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "actor", ["stranger", pytest.param("stranger_token", marks=pytest.mark.endurance)]
 )
@@ -174,7 +175,6 @@ def test_another_lab_cannot_write_to_a_shared_case(scene: Scene, actor: str) -> 
     assert wrong == {}, "answered, allowed, events"
 
 
-@pytest.mark.slow
 def test_reads_are_in_the_logs_of_both_labs(scene: Scene) -> None:
     """With the name of the other lab, so that each can say who of which lab it was."""
     audited = [name for name in READS if "GET" in AUDITED.get(name, {})]

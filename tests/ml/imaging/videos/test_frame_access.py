@@ -17,6 +17,8 @@ from ml.imaging.videos.video import iter_frames, probe_video, read_frame
 from ml.types import ImageU8
 from tests.ml.imaging.conftest import number_of, numbered
 
+pytestmark = pytest.mark.slow
+
 MakeVideo = Callable[..., Path]
 KEEP = {"g": "10", "sc_threshold": "0"}
 
@@ -152,7 +154,6 @@ def sample(
     return path, sum(map(len, request.param.parts))
 
 
-@pytest.mark.slow
 def test_a_frame_is_the_same_by_iteration_and_by_seeking(
     sample: tuple[Path, int], tmp_path: Path
 ) -> None:

@@ -28,6 +28,8 @@ from portal.erasure.services.erasures import erasure_begin, erasure_run
 from portal.labs.models import User
 from tests.portal.archive.support import picture
 
+pytestmark = pytest.mark.slow
+
 HOST = "127.0.0.1"
 DATA = bytes(range(256)) * 4096 * 3  # 3 MiB
 LARGE = DATA * 6  # in parts
@@ -139,7 +141,6 @@ def store(behind: S3Settings, tmp_path: Path) -> S3Store:
 FAULTS = ["500", "503", "silent", "cut request", "403 AccessDenied", "403 RequestTimeTooSkewed"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("data", [DATA, LARGE], ids=["at once", "in parts"])
 def test_an_upload_is_stored_completely_or_remains_local(
@@ -158,7 +159,6 @@ def test_an_upload_is_stored_completely_or_remains_local(
     assert store.is_intact(name)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", [*FAULTS, "cut body", "wrong length", "other bytes"])
 def test_a_download_is_intact_or_refused(
     store: S3Store, proxy: Proxy, received: Received, fault: str, tmp_path: Path
@@ -174,7 +174,6 @@ def test_a_download_is_intact_or_refused(
     assert store.local(name).read_bytes() == DATA
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["500", "503", "silent", "cut body", "cut request"])
 def test_one_fault_is_waited_out(
     store: S3Store, proxy: Proxy, received: Received, fault: str

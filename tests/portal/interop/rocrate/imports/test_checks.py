@@ -26,6 +26,8 @@ from tests.portal.interop.conftest import Lab1
 from tests.portal.interop.rocrate.imports.conftest import Exported
 from tests.portal.interop.rocrate.imports.harm import Entity, file_put, refused, row_change
 
+pytestmark = pytest.mark.slow
+
 SINGULAR = [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
 LAYER = {
     "name": "count",

@@ -26,6 +26,8 @@ from tests.portal.interop.rocrate.imports.harm import (
     row_change,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_another_byte_is_found_before_anything_is_written(
     unpacked: Path, other_portal: Lab1
@@ -93,7 +95,6 @@ def _zipped(folder: Path, *more: tuple[str, bytes, int]) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_a_zip_larger_than_declared_is_refused(unpacked: Path, other_portal: Lab1) -> None:
     (unpacked / "records" / "rois.jsonl").write_bytes(bytes(2**20))
     path = _zipped(unpacked)
