@@ -127,7 +127,7 @@ def test_the_portals_tests_pass_on_postgresql() -> None:
             [
                 *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n0"),
                 *("-p", "tests.portal.database_tests"),
-                *("-m", "not slow and not services and not browser and not endurance"),
+                *("-m", "not services and not browser and not endurance"),
                 *(f"--ignore-glob={tests}/{pattern}" for pattern in ONCE),
                 *(f"tests/portal/{app}" for app in AGAIN),
             ],
