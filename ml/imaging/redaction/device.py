@@ -49,6 +49,8 @@ _VIDEO_NAMES = (
     *(f"com.apple.quicktime.{name}" for name in ("make", "model", "software")),
     "encoder",
 )
+_CONVERTERS = re.compile(r"Lav[cf]|HandBrake|GStreamer|tifffile|ImageMagick", re.I)
+"""How texts of programs begin that write files of any device: they name no device."""
 
 
 def device(*, path: str, progress: Progress = no_progress) -> JsonObject:
@@ -132,6 +134,7 @@ def _of_still(path: Path) -> list[str]:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Each printable text once, separated by spaces."""
+    """Each printable text once, without converters, separated by spaces."""
     words = ("".join(c for c in text if c.isprintable()).strip() for text in texts)
-    return " ".join(dict.fromkeys(word for word in words if word))[:MAX_CHARS].strip()
+    named = dict.fromkeys(word for word in words if word and not _CONVERTERS.match(word))
+    return " ".join(named)[:MAX_CHARS].strip()

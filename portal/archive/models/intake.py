@@ -110,6 +110,8 @@ class FileScope:
     height_px: int = 0
 
 
+DEVICE_WORDS = {"slide": "scanner", "video": "scope"}
+"""Device that makes files of a kind, in words; "device" for others."""
 SCOPE_FIELDS = tuple(field.name for field in fields(FileScope))
 
 
@@ -133,8 +135,8 @@ class Scoped(models.Model):
     @property
     def scope_name(self) -> str:
         """The scope in words: device, kind and size."""
-        size = f"{self.kind}s of {self.width_px:,} × {self.height_px:,} px"
-        return f"{self.device}, {size}" if self.device else size
+        device = self.device or f"unknown {DEVICE_WORDS.get(self.kind, 'device')}"
+        return f"{device}, {self.kind}s of {self.width_px:,} × {self.height_px:,} px"
 
 
 class RedactionTemplate(Scoped, LabOwned):

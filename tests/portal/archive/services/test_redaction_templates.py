@@ -162,6 +162,14 @@ def test_templates_and_files_of_another_lab_are_out_of_reach(
     assert not redaction_template_list(user=annotator).exists()
 
 
-def test_a_scope_without_a_device_goes_by_kind_and_size() -> None:
-    template = RedactionTemplate(kind="video", width_px=1920, height_px=1080)
-    assert template.scope_name == "videos of 1,920 × 1,080 px"
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("video", "unknown scope, videos of 1,920 × 1,080 px"),
+        ("slide", "unknown scanner, slides of 1,920 × 1,080 px"),
+        ("still", "unknown device, stills of 1,920 × 1,080 px"),
+    ],
+)
+def test_a_scope_without_a_device_goes_by_kind_and_size(kind: str, name: str) -> None:
+    template = RedactionTemplate(kind=kind, width_px=1920, height_px=1080)
+    assert template.scope_name == name
