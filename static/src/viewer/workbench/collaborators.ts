@@ -1,6 +1,9 @@
 /** Other users who have this canvas open: initials in the header, and their selections on the map. */
 
 import Feature from "ol/Feature";
+import { getTopLeft } from "ol/extent";
+import type { Extent } from "ol/extent";
+import Point from "ol/geom/Point";
 import { fromExtent } from "ol/geom/Polygon";
 import type Polygon from "ol/geom/Polygon";
 import VectorLayer from "ol/layer/Vector";
@@ -49,7 +52,7 @@ export function connectCollaborators(parts: Parts): void {
       const extent = layer.featureOf(state?.id ?? null)?.getGeometry()?.getExtent();
       if (!extent) continue;
       const feature = new Feature(fromExtent(extent));
-      feature.setStyle(styleOf(person));
+      feature.setStyle(stylesOf(person, extent));
       source.addFeature(feature);
     }
   };
@@ -76,18 +79,24 @@ function avatar({ name, initials, hue, view }: Person, run: () => void): HTMLEle
   return button;
 }
 
-function styleOf({ initials, hue }: Person): Style {
+/** A dashed box around the region, and initials on its upper left corner. */
+function stylesOf({ initials, hue }: Person, extent: Extent): Style[] {
   const color = HUES[hue % HUES.length] ?? "";
-  return new Style({
-    stroke: new Stroke({ color, width: 2, lineDash: [6, 5] }),
-    text: new Text({
-      text: initials,
-      font: "600 12px sans-serif",
-      fill: new Fill({ color: "#ffffff" }),
-      backgroundFill: new Fill({ color }),
-      padding: [2, 5, 1, 5],
-      placement: "line",
-      overflow: true,
+  return [
+    new Style({ stroke: new Stroke({ color, width: 2, lineDash: [6, 5] }) }),
+    new Style({
+      geometry: new Point(getTopLeft(extent)),
+      text: new Text({
+        text: initials,
+        font: "600 12px sans-serif",
+        fill: new Fill({ color: "#ffffff" }),
+        backgroundFill: new Fill({ color }), // not drawn for text along a line
+        padding: [3, 5, 2, 5],
+        textAlign: "left",
+        textBaseline: "bottom",
+        offsetX: 5,
+        offsetY: -3,
+      }),
     }),
-  });
+  ];
 }
