@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+from django.db.models import Exists, OuterRef, QuerySet
+
 from ml.types import ArrayI64
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, Case
@@ -53,13 +55,33 @@ def ids_hidden(scope: Scope, user: User) -> ArrayI64:
     return ids_in(rows, "roi", hidden)
 
 
+def hit_rows(user: User, ids: ArrayI64) -> QuerySet[Embedding]:
+    """Embeddings of hits that the person may see."""
+    rows: QuerySet[Embedding] = Embedding.objects.owned_by(user)
+    return rows.filter(pk__in=ids.tolist(), roi__deleted_at__isnull=True)
+
+
 def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
     """Rows of the hits for a page, filtered by permission. One query."""
     rows = (
-        Embedding.objects.owned_by(user)
-        .filter(pk__in=ids.tolist(), roi__deleted_at__isnull=True)
+        hit_rows(user, ids)
         .select_related("roi__canvas__case", "roi__canvas__slide", "roi__label")
         .defer("vector", "roi__foreign", "roi__geometry", "roi__canvas__levels")
         .defer("roi__canvas__slide__properties", "roi__canvas__slide__warnings")
     )
     return {row.pk: row for row in rows}
+
+
+def cases_embedded_count(user: User, scope: Scope, *, left_out: Case | None, at_most: int) -> int:
+    """Number of a lab's cases with an embedded region, counted up to ``at_most``.
+
+    Args:
+        left_out: Case whose patient does not count.
+    """
+    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder, canvas=OuterRef("pk"))
+    canvases = Canvas.objects.owned_by(user).filter(Exists(rows), lab_id=scope.lab_id).order_by()
+    if left_out is not None and left_out.patient_key:
+        canvases = canvases.exclude(case__patient_key=left_out.patient_key)
+    elif left_out is not None:
+        canvases = canvases.exclude(case=left_out)
+    return int(canvases.values("case").distinct()[:at_most].count())

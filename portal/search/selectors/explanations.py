@@ -118,7 +118,7 @@ def embedding_searched_with(roi: Roi, encoder: Encoder | None) -> Embedding:
     """Vector of the ROI searched with; raises ``NotEmbeddedError``."""
     embedding = embedding_current(roi=roi, encoder=encoder) if encoder else None
     if embedding is None:
-        raise NotEmbeddedError("This ROI is still being embedded. Search with it first.")
+        raise NotEmbeddedError("This region is still being embedded. Search with it first.")
     return embedding
 
 

@@ -24,7 +24,14 @@ from portal.embeddings.models import Embedding, Encoder
 from portal.embeddings.selectors.embeddings import embedding_current, vector_of, vectors_by_id
 from portal.labs.models import User
 from portal.search.models import Query
-from portal.search.selectors.candidates import hits_of, ids_hidden, ids_matching, ids_of_patient
+from portal.search.selectors.candidates import (
+    cases_embedded_count,
+    hit_rows,
+    hits_of,
+    ids_hidden,
+    ids_matching,
+    ids_of_patient,
+)
 from portal.search.selectors.facets import Facets, SearchedSet, facets_of
 from portal.search.selectors.filters import CaseScope, Filters
 from portal.search.selectors.hits import Hit, Significance, best_per_case, calibration_for, hit_of
@@ -35,8 +42,8 @@ from portal.search.selectors.votes import VoteTally, diagnosis_tally, label_tall
 MAX_K = 200  # a page shows no more
 MAX_EXPAND = 10  # farther neighbours may be dissimilar
 MAX_EXAMPLES = 50  # per search; for more, train an encoder
-_CASES_FETCH, _MAX_FETCH = 4, 2_000
-"""Regions fetched for one hit per case: first as a multiple of k, and at most."""
+_FETCH_GROWTH, _MAX_FETCH = 4, 2_000
+"""Regions fetched for one hit per case: first this multiple of k, then of the last; at most."""
 
 
 class SimilarOptions(TypedDict, total=False):
@@ -105,7 +112,7 @@ class SimilarQuery:
         """The query: an ROI or another query."""
         subject = self.roi or self.stored_query
         if subject is None:
-            raise ValueError("a search needs an ROI or a query")
+            raise ValueError("a search needs a region or a query")
         return subject
 
     @property
@@ -245,16 +252,36 @@ def _found(
     One hit per case takes more regions than cases; more are also fetched if a region is deleted
     between search and read.
     """
-    n = query.k * _CASES_FETCH if query.by_case else query.k
+    if query.by_case:
+        ranking = _ranked_by_case(user, query, rank)
+        return ranking, best_per_case(_hits(user, ranking, significance))[: query.k]
+    n = query.k
     while True:
-        n = min(n, _MAX_FETCH)
         ranking = rank(n)
         hits = _hits(user, ranking, significance)
-        if query.by_case:
-            hits = best_per_case(hits)
         if len(hits) >= query.k or len(ranking.ids) < n or n == _MAX_FETCH:
             return ranking, hits[: query.k]
-        n *= _CASES_FETCH
+        n = min(n * _FETCH_GROWTH, _MAX_FETCH)
+
+
+def _ranked_by_case(user: User, query: SimilarQuery, rank: Callable[[int], Ranking]) -> Ranking:
+    """Shortest ranking with as many cases as requested, or with all that have regions.
+
+    Without the count of these, a case of thousands of regions would be ranked whole.
+    """
+    left_out = query.case if query.leaves_patient_out else None
+    n = min(query.k * _FETCH_GROWTH, _MAX_FETCH)
+    while True:
+        ranking = rank(n)
+        if len(ranking.ids) < n or n == _MAX_FETCH:
+            return ranking
+        rows = hit_rows(user, ranking.ids).order_by()
+        found = rows.values("canvas__case").distinct().count()
+        if found >= query.k or found >= cases_embedded_count(
+            user, query.scope, left_out=left_out, at_most=query.k
+        ):
+            return ranking
+        n = min(n * _FETCH_GROWTH, _MAX_FETCH)
 
 
 def _hits(user: User, ranking: Ranking, significance: Significance) -> tuple[Hit, ...]:
@@ -280,7 +307,7 @@ def _validate(query: SimilarQuery) -> None:
     if max(len(query.liked), len(query.unliked)) > MAX_EXAMPLES:
         raise InvalidInputError(f"liked, unliked: at most {MAX_EXAMPLES} regions each.")
     if query.roi and query.roi.deleted_at is not None:
-        raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
+        raise ConflictError("This region is deleted. Restore it first.", code="roi-deleted")
     if query.filters.case and query.case is None:
         raise InvalidInputError("case: this query belongs to no case.", code="no-case")
 
@@ -290,7 +317,7 @@ def _probe(user: User, query: SimilarQuery) -> QueryVector:
         return query_vector(user, cast(Query, query.subject), query.encoder)
     embedding = embedding_current(roi=query.roi, encoder=query.encoder)
     if embedding is None:
-        raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
+        raise NotEmbeddedError("This region is still being embedded. Try again in a moment.")
     source_ids = np.array([embedding.pk], dtype=np.int64)
     return QueryVector(vector_of(embedding), source_ids, embedding)
 

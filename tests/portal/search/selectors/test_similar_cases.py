@@ -247,6 +247,20 @@ def test_a_lost_index_file_makes_the_search_slower_but_not_wrong(world):
     assert hit_ids(search(world, query)) == [other.pk]
 
 
+def test_a_case_of_many_regions_is_not_read_whole(world):
+    """Two cases are requested, so the first ranking has 8 regions, all of the only other case."""
+    query = world.roi(world.canvas(world.case("A1", "p1")), 100, 100)
+    crowded = world.canvas(world.case("A2", "p2"))
+    for i in range(12):
+        world.roi(crowded, 100, 110 + i)
+    world.run_jobs()
+    (hit,) = search(world, query, k=2, by_case=True).hits
+    assert len(hit.also) == 7
+    far = world.embedded(world.canvas(world.case("A3", "p3")), 300, 300)
+    near, last = search(world, query, k=2, by_case=True).hits
+    assert (len(near.also), last.roi.pk) == (11, far.pk)
+
+
 def test_the_number_of_queries_does_not_grow(world, django_assert_max_num_queries):
     query = world.embedded(world.canvas(world.case("A1", "p1")), 100, 100)
     other = world.canvas(world.case("A2", "p2"))
