@@ -136,8 +136,8 @@ def crs_check(crs: object) -> None:
         raise DocumentError("GeoJSON: its coordinate system is nested too deeply.") from None
     if not any(word in crs_text.lower() for word in _PLANAR):
         raise DocumentError(
-            f"GeoJSON: the coordinate system (crs) is {crs_text}. ROIs are in pixels of the image:"
-            " export without a coordinate system.",
+            f"GeoJSON: the coordinate system (crs) is {crs_text}. Regions are in pixels of the"
+            " image: export without a coordinate system.",
             code="crs",
         )
 

@@ -134,7 +134,7 @@ def _read(geometry: object, notes: list[str]) -> Polygon | MultiPolygon:
     kind, coordinates = geometry.get("type"), geometry.get("coordinates")
     if kind not in ("Polygon", "MultiPolygon"):
         raise InvalidRoiGeometryError(
-            f"geometry: an ROI is a polygon, points or lines, not {brief(kind)}."
+            f"geometry: a region is a polygon, points or lines, not {brief(kind)}."
         )
     polygons = [coordinates] if kind == "Polygon" else coordinates
     if not isinstance(polygons, list) or not polygons:
@@ -152,7 +152,7 @@ def _refuse_too_many(polygons: list[Any]) -> None:
     refuse_vertices(sum(len(ring) for ring in rings if isinstance(ring, list)))
     if len(rings) > MAX_RINGS:
         raise InvalidRoiGeometryError(
-            f"geometry: {len(rings):,} rings; an ROI may have {MAX_RINGS:,}.",
+            f"geometry: {len(rings):,} rings; a region may have {MAX_RINGS:,}.",
             details={"rings": len(rings), "limit": MAX_RINGS},
         )
 
@@ -161,7 +161,7 @@ def refuse_vertices(count: int) -> None:
     """Raise ``InvalidRoiGeometryError`` for more vertices than an ROI may have."""
     if count > MAX_VERTICES:
         raise InvalidRoiGeometryError(
-            f"geometry: {count:,} vertices; an ROI may have {MAX_VERTICES:,}. Simplify it.",
+            f"geometry: {count:,} vertices; a region may have {MAX_VERTICES:,}. Simplify it.",
             details={"vertices": count, "limit": MAX_VERTICES},
         )
 

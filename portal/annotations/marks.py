@@ -90,7 +90,7 @@ def _lines(geometry: Mapping[str, Any], notes: list[str]) -> BaseGeometry:
         raise InvalidRoiGeometryError(f"geometry: a {geometry['type']} needs coordinates.")
     if len(lines) > MAX_RINGS:
         raise InvalidRoiGeometryError(
-            f"geometry: {len(lines):,} lines; an ROI may have {MAX_RINGS:,}."
+            f"geometry: {len(lines):,} lines; a region may have {MAX_RINGS:,}."
         )
     refuse_vertices(sum(map(len, lines)))
     parts = [_line(line, f"line {number}", notes) for number, line in enumerate(lines, start=1)]

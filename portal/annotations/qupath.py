@@ -160,7 +160,7 @@ def feature_read(raw: object) -> Feature:
         raise FeatureError("properties is not an object")
     object_type = object_type_of(raw, properties)
     if object_type not in OBJECT_TYPES:
-        raise FeatureError(f"objectType {brief(object_type)} is not an ROI")
+        raise FeatureError(f"objectType {brief(object_type)} is not a region")
     geometry = raw.get("geometry")
     if not isinstance(geometry, Mapping):
         raise FeatureError("has no geometry")

@@ -67,7 +67,7 @@ class RoiStepSerializer(serializers.Serializer[Any]):
         """A new ROI needs an outline, anything else the version that it changes."""
         needed = "geometry" if attrs["do"] == RoiAction.CREATE else "version"
         if needed not in attrs:
-            raise serializers.ValidationError({needed: f"Required to {attrs['do']} an ROI."})
+            raise serializers.ValidationError({needed: f"Required to {attrs['do']} a region."})
         return attrs
 
 

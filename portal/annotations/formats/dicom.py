@@ -53,7 +53,7 @@ class DicomAnnotations:
                 np.array(part, np.float32) for part in parts
             ]
         if not groups:
-            raise InvalidInputError("There are no ROIs to write.", code="no-rois")
+            raise InvalidInputError("There are no regions to write.", code="no-rois")
         return _pieces(_instance(highdicom, plane, groups))
 
 

@@ -41,7 +41,7 @@ class Picture:
         """The whole canvas, a window of it, or one region with a margin."""
         chosen = next((roi for roi in rois() if roi.pk == choices.roi_id), None)
         if choices.roi_id is not None and chosen is None:
-            raise NotFoundError("There is no such ROI on this canvas.")
+            raise NotFoundError("There is no such region on this canvas.")
         window = _window(plane, choices, chosen)
         frame = (chosen.frame_index, chosen.frame_pts) if chosen else choices.frame
         scale = min(choices.width_px / window[2], MAX_SIDE_PX / max(window[2:]))

@@ -34,7 +34,7 @@ def frame_resolve(canvas: Canvas, *, index: int | None, pts: int | None) -> Fram
             return None
         raise InvalidInputError("frame: only a video has frames; leave it out on this canvas.")
     if index is None and pts is None:
-        raise InvalidInputError("frame: an ROI on a video needs its frame: {index, pts}.")
+        raise InvalidInputError("frame: a region on a video needs its frame: {index, pts}.")
     table = frame_pts(canvas)
     if index is None:
         index = _index_of(table, pts if pts is not None else 0)

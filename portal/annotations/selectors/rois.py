@@ -73,7 +73,7 @@ def roi_get(user: User, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
     rois = Roi.objects.visible_to(user) if with_shared else Roi.objects.owned_by(user)
     roi: Roi | None = _joined(rois).filter(pk=roi_id).first()
     if roi is None:
-        raise NotFoundError("There is no such ROI.")
+        raise NotFoundError("There is no such region.")
     return roi
 
 

@@ -115,7 +115,7 @@ def _carry_out(
         stale = [step.roi_id for step in steps if _is_stale(rows, step)]
         if stale:
             raise StaleVersionError(
-                f"{len(stale)} of {len(steps)} ROIs were changed by someone else."
+                f"{len(stale)} of {len(steps)} regions were changed by someone else."
                 " Nothing was written.",
                 details={"stale": [str(roi_id) for roi_id in stale]},
             )
@@ -136,7 +136,7 @@ def _refuse_doubles(steps: Sequence[RoiStep]) -> None:
     if not 0 < len(steps) <= MAX_STEPS:
         raise InvalidInputError(f"changes: {len(steps):,}; from 1 to {MAX_STEPS:,} in one request.")
     if len({step.roi_id for step in steps}) != len(steps):
-        raise InvalidInputError("changes: an ROI is listed twice.")
+        raise InvalidInputError("changes: a region is listed twice.")
 
 
 def _shapes(canvas: Canvas, steps: Sequence[RoiStep]) -> dict[uuid.UUID, RoiShape]:
@@ -152,7 +152,7 @@ def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[u
     To the person, hidden ROIs are not there, except that their ids cannot be used again.
     """
     if not Canvas.objects.filter(pk=canvas.pk).exists():
-        raise NotFoundError("The item that these ROIs are drawn on was deleted.")
+        raise NotFoundError("The item that these regions are drawn on was deleted.")
     locked: dict[uuid.UUID, Roi] = {}
     ids = sorted(step.roi_id for step in steps)
     for start in range(0, len(ids), CHUNK):
@@ -165,9 +165,9 @@ def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[u
         if roi is not None and roi.canvas_id == canvas.pk and roi.pk not in hidden:
             roi.canvas = canvas
         elif roi is not None and step.action == RoiAction.CREATE:
-            raise ConflictError(f"id: {roi.pk} is taken by another ROI.", code="id-taken")
+            raise ConflictError(f"id: {roi.pk} is taken by another region.", code="id-taken")
         elif step.action != RoiAction.CREATE:
-            raise NotFoundError(f"There is no ROI {step.roi_id} on this canvas.")
+            raise NotFoundError(f"There is no region {step.roi_id} on this canvas.")
     return locked
 
 
@@ -195,13 +195,13 @@ def _difference(roi: Roi, step: RoiStep, now: datetime) -> RoiColumns:
 def _apply(roi: Roi, step: RoiStep, now: datetime) -> Written | None:
     fields = _difference(roi, step, now)
     if step.action == RoiAction.CREATE and (fields or roi.deleted_at):
-        raise ConflictError(f"id: {roi.pk} is taken by another ROI.", code="id-taken")
+        raise ConflictError(f"id: {roi.pk} is taken by another region.", code="id-taken")
     if not fields:
         return None
     if step.action == RoiAction.DELETE:
         require_unlocked(roi)
     elif step.action == RoiAction.UPDATE and roi.deleted_at is not None:
-        raise ConflictError("An ROI is deleted. Restore it first.", code="roi-deleted")
+        raise ConflictError("A region is deleted. Restore it first.", code="roi-deleted")
     for name, value in fields.items():
         setattr(roi, name, value)
     roi.version += 1

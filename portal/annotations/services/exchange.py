@@ -280,7 +280,7 @@ def _refuse_moved(plan: Plan, roi: Roi) -> None:
     """An ROI stays on its frame."""
     if roi.frame_index != (plan.frame.index if plan.frame else None):
         raise InvalidInputError(
-            f"this ROI is on frame {roi.frame_index} and cannot move to another frame"
+            f"this region is on frame {roi.frame_index} and cannot move to another frame"
         )
 
 

@@ -202,7 +202,7 @@ def require_area(kind: str, track: object) -> None:
 def require_unlocked(roi: Roi) -> None:
     """Raise ``ConflictError`` where the ROI is locked."""
     if roi.is_locked:
-        raise ConflictError("This ROI is locked. Unlock it first.", code="roi-locked")
+        raise ConflictError("This region is locked. Unlock it first.", code="roi-locked")
 
 
 def clean_name(name: str) -> str:

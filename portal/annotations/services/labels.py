@@ -227,7 +227,8 @@ def label_delete(*, label: Label, user: User) -> None:
     with transaction.atomic():
         in_use = Roi.all_objects.filter(label=label).count()
         if in_use or RoiRevision.objects.filter(label=label).exists():
-            where = f"{in_use} ROIs have it" if in_use else "the history of ROIs refers to it"
+            regions = "1 region has it" if in_use == 1 else f"{in_use:,} regions have it"
+            where = regions if in_use else "the history of regions refers to it"
             raise ConflictError(
                 f'"{label.name}" cannot be deleted: {where}. Rename or retire it instead.',
                 code="label-in-use",

@@ -255,7 +255,7 @@ def version_changes(roi: Roi, version: int) -> RoiChanges:
     version."""
     was = roi.revisions.select_related("label").filter(version=version).first()
     if was is None:
-        raise InvalidInputError(f"version: this ROI has no version {version}.")
+        raise InvalidInputError(f"version: this region has no version {version}.")
     return {
         "geometry": was.geometry,
         "track": was.track,

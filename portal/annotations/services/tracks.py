@@ -63,7 +63,7 @@ def track_clean(
     if not track:
         return []
     if canvas.kind != CanvasKind.VIDEO or own_index is None:
-        raise InvalidInputError("track: only an ROI on a video can have one.")
+        raise InvalidInputError("track: only a region on a video can have one.")
     if len(track) > MAX_KEY_FRAMES:
         raise InvalidInputError(f"track: {len(track):,} key frames; {MAX_KEY_FRAMES:,} at most.")
     times = frame_pts(canvas) if is_video_read else None
@@ -75,7 +75,7 @@ def track_clean(
             raise InvalidInputError(f"track: frame {frame['index']} is listed twice.")
         if frame["index"] == own_index and not frame["outside"]:
             raise InvalidInputError(
-                f"track: frame {own_index} is the frame of the ROI itself; change its geometry "
+                f"track: frame {own_index} is the frame of the region itself; change its geometry "
                 "instead."
             )
         by_index[frame["index"]] = frame

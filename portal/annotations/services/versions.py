@@ -24,6 +24,7 @@ class Versions(Generic[Row]):
 
     Attributes:
         noun: What errors call a row.
+        deleted_code: Code of the error for a deleted row.
         fields: Fields that a change writes, reloaded when a row is locked.
         state: Fields of the first revision that a repeated save must repeat.
         place: Fields of the row that a repeated save must repeat; no change writes them.
@@ -31,6 +32,7 @@ class Versions(Generic[Row]):
 
     model: type[Row]
     noun: str
+    deleted_code: str
     fields: tuple[str, ...]
     state: tuple[str, ...]
     place: tuple[str, ...]
@@ -64,8 +66,9 @@ class Versions(Generic[Row]):
     def require_live(self, row: Row) -> None:
         """Raise ``ConflictError`` for a deleted row."""
         if row.deleted_at is not None:
-            code = f"{self.noun.lower()}-deleted"
-            raise ConflictError(f"This {self.noun} is deleted. Restore it first.", code=code)
+            raise ConflictError(
+                f"This {self.noun} is deleted. Restore it first.", code=self.deleted_code
+            )
 
     def write(self, row: Row, fields: Mapping[str, object]) -> None:
         """UPDATE guarded by the version: of two writers that saw the same version, one wins."""

@@ -28,6 +28,7 @@ _STATE = ("name", "note", "first_index", "last_index")
 EVENTS = Versions(
     VideoEvent,
     "event",
+    "event-deleted",
     fields=("name_key", "first_pts", "last_pts", *_STATE),
     state=_STATE,
     place=("canvas_id",),

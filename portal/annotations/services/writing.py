@@ -29,7 +29,8 @@ STATE = (
 
 ROIS = Versions(
     Roi,
-    "ROI",
+    "region",
+    "roi-deleted",
     fields=STATE,
     state=("geometry", "name", "label_id"),
     place=("canvas_id", "frame_index", "frame_pts"),

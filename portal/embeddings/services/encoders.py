@@ -138,5 +138,5 @@ def _backfill_submit(encoder: Encoder) -> None:
             args={"lab_id": str(lab.pk), "encoder_id": str(encoder.pk)},
             lab=lab,
             user=None,
-            target_name=f"All ROIs with {encoder}",
+            target_name=f"All regions with {encoder}",
         )

@@ -38,7 +38,7 @@ def archive_embed_submit(encoder: Encoder, user: User | None) -> Job:
         args={"encoder_id": str(encoder.pk)},
         lab=encoder.lab,
         user=user,
-        target_name=f"All ROIs with {encoder}",
+        target_name=f"All regions with {encoder}",
     )
 
 

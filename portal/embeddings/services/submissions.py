@@ -160,7 +160,7 @@ def embed_request(*, roi: Roi, user: User, is_retry: bool = False) -> Job:
         raise ConflictError("Points and lines have no area to search with.", code=NO_AREA)
     with transaction.atomic():
         if Roi.objects.select_for_update().filter(pk=roi.pk).first() is None:
-            raise NotFoundError("There is no such ROI.")  # moved to the trash in the meantime
+            raise NotFoundError("There is no such region.")  # moved to the trash in the meantime
         job = embed_job(roi=roi)
         if job is not None and not job.has_ended:
             return job
@@ -183,7 +183,7 @@ def _refuse_repeated_failure(roi: Roi, job: Job | None) -> None:
         return
     code, message = (failure.code, failure.message) if failure else _failure(job)
     raise ConflictError(
-        f"This ROI could not be embedded: {message}",
+        f"This region could not be embedded: {message}",
         code="embedding-failed",
         details=details | {"reason": code},
     )

@@ -122,7 +122,7 @@ def _on_frame(
     progress: Progress,
 ) -> Iterator[RegionEmbedding | BadInputError]:
     if image is None:
-        yield from (BadInputError("this ROI is on a video but has no frame") for _ in rois)
+        yield from (BadInputError("this region is on a video but has no frame") for _ in rois)
         return
     for roi in rois:
         try:

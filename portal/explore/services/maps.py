@@ -117,9 +117,9 @@ def label_confirm(*, roi: Roi, user: User) -> LabelConfirmation:
     """
     require_annotate(user, roi.lab_id)
     if roi.deleted_at is not None:
-        raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
+        raise ConflictError("This region is deleted. Restore it first.", code="roi-deleted")
     if roi.label_id is None:
-        raise InvalidInputError("This ROI has no label.", code="no-label")
+        raise InvalidInputError("This region has no label.", code="no-label")
     confirmation, _ = LabelConfirmation.objects.get_or_create(
         roi=roi, label_id=roi.label_id, lab_id=roi.lab_id, defaults={"user": user}
     )

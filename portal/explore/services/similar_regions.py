@@ -79,7 +79,7 @@ def similar_regions_or_job(
             "Similar regions can be found on slides and stills of histology only.", code="no-slide"
         )
     if roi.deleted_at is not None:
-        raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
+        raise ConflictError("This region is deleted. Restore it first.", code="roi-deleted")
     kind = Modality.HISTOLOGY
     encoder = encoder_next(kind) or encoder_default(kind)
     embedding = embedding_current(roi=roi, encoder=encoder) if encoder else None

@@ -126,7 +126,7 @@ def frames_of_roi(mosaic: Mosaic, roi: Roi) -> list[RoiInFrame]:
     """
     components = {component.canvas_id: component.index for component in mosaic.components.all()}
     if roi.canvas_id not in components:
-        raise NotFoundError("This ROI is not on this mosaic.", code="roi-elsewhere")
+        raise NotFoundError("This region is not on this mosaic.", code="roi-elsewhere")
     near = Q(left__lte=roi.right, right__gte=roi.left, top__lte=roi.bottom, bottom__gte=roi.top)
     rows = list(
         MosaicFrame.objects.filter(

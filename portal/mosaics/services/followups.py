@@ -50,7 +50,7 @@ def followup_create(*, roi: Roi, target: Canvas, user: User) -> FollowupRequeste
     """
     require_build(user, roi.lab_id)
     if roi.deleted_at is not None:
-        raise ConflictError("This ROI was deleted; restore it first.", code="roi-deleted")
+        raise ConflictError("This region was deleted; restore it first.", code="roi-deleted")
     if roi.shape in MARKS:
         raise InvalidInputError("roi: points and lines have no area to search for.")
     if not has_followups(roi.canvas):

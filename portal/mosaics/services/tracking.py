@@ -70,9 +70,9 @@ def roi_track(
     """
     require_annotate(user, roi.lab_id)
     if roi.deleted_at is not None:
-        raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
+        raise ConflictError("This region is deleted. Restore it first.", code="roi-deleted")
     if roi.is_locked:
-        raise ConflictError("This ROI is locked. Unlock it first.", code="roi-locked")
+        raise ConflictError("This region is locked. Unlock it first.", code="roi-locked")
     if roi.version != expected_version:
         raise StaleVersionError(
             f"You saw version {expected_version}, but the current version is {roi.version}.",
@@ -99,10 +99,10 @@ def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int)
     if roi.shape in MARKS:
         raise InvalidInputError("roi: points and lines have no outline to follow.")
     if roi.canvas.kind != CanvasKind.VIDEO or roi.frame_index is None:
-        raise InvalidInputError("roi: only an ROI on a video can be followed.")
+        raise InvalidInputError("roi: only a region on a video can be followed.")
     first = roi.frame_index if from_index is None else from_index
     if outline_at(roi, first) is None:
-        raise InvalidInputError(f"from: the ROI has no key frame with an outline at {first}.")
+        raise InvalidInputError(f"from: the region has no key frame with an outline at {first}.")
     step = -1 if backward else 1
     end = 0 if backward else len(frame_table(canvas_video(roi.canvas))) - 1
     last = max(first - frames, end) if backward else min(first + frames, end)

@@ -43,11 +43,11 @@ def roi_track(
     roi = Roi.objects.select_related("canvas__video").filter(pk=uuid.UUID(roi_id)).first()
     job = Job.objects.select_related("created_by").get(pk=context.job_id)
     if roi is None or roi.deleted_at is not None or job.created_by is None:
-        raise UserError("The ROI was deleted before the job began.", code="gone")
+        raise UserError("The region was deleted before the job began.", code="gone")
     outline = outline_at(roi, first)
     if roi.version != version or outline is None:
         raise UserError(
-            "The ROI has been changed in the meantime. Follow it again.", code="changed"
+            "The region has been changed in the meantime. Follow it again.", code="changed"
         )
     span = TrackSpan(first, last)
     track = _followed(context, roi, outline, span)
@@ -56,7 +56,8 @@ def roi_track(
     reached = track.outlines[-1].index
     if not key_frames:
         raise UserError(
-            f"The ROI was lost at once: {track.lost or 'no frame could be decoded'}.", code="lost"
+            f"The region was lost at once: {track.lost or 'no frame could be decoded'}.",
+            code="lost",
         )
     try:
         with context.effect():

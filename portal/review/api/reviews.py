@@ -163,5 +163,5 @@ class ReviewRulesApi(LabSettingsApi[ReviewRules]):
 def _roi(request: Request, roi_id: uuid.UUID) -> Roi:
     roi = roi_get(user_of(request), roi_id, with_shared=False)
     if roi.deleted_at is not None:
-        raise NotFoundError("This ROI was deleted.")
+        raise NotFoundError("This region was deleted.")
     return roi

@@ -69,7 +69,7 @@ def rois_review(
 
 def _verdict(roi: Roi | None, roi_id: uuid.UUID, version: int, step: _Step) -> RoiVerdict:
     if roi is None:
-        return RoiVerdict(roi_id, "not-found", "This ROI no longer exists.")
+        return RoiVerdict(roi_id, "not-found", "This region no longer exists.")
     user, text, changes = step.user, step.text, RoiChanges(review_state=step.state)
     try:
         with transaction.atomic():

@@ -57,7 +57,7 @@ class RoiExplanationApi(ApiView):
         roi, lab_id = roi_to_search(user, roi_id)
         other = roi_get(user, other_id, with_shared=False)
         if roi.deleted_at or other.deleted_at:
-            raise NotFoundError("This ROI was deleted.")
+            raise NotFoundError("This region was deleted.")
         about(request, roi.pk)
         outcome = roi_match_explain(roi=roi, other=other, lab_id=lab_id, user=user)
         return _answer(request, outcome, encoder_for(roi))

@@ -41,7 +41,7 @@ def judgement_clear(*, roi: Roi, other_id: uuid.UUID, user: User) -> None:
 def _other(roi: Roi, other_id: uuid.UUID, user: User) -> Roi:
     other = roi_get(user, other_id, with_shared=False)
     if other.lab_id != roi.lab_id or other.deleted_at is not None:
-        raise NotFoundError("There is no such ROI in this lab.")
+        raise NotFoundError("There is no such region in this lab.")
     if other.pk == roi.pk:
         raise InvalidInputError("other: a region cannot be compared with itself.")
     return other

@@ -104,7 +104,7 @@ def query_mark(*, query: Query, other_id: uuid.UUID, verdict: str, user: User) -
         require_role(user, query.lab_id, at_least=Role.MANAGER)
     (other,) = _rois(user, [other_id])
     if other.lab_id != query.lab_id:
-        raise NotFoundError("There is no such ROI in this lab.")
+        raise NotFoundError("There is no such region in this lab.")
     with transaction.atomic():
         row = Query.objects.select_for_update().defer("upload", "picture").get(pk=query.pk)
         key = str(other_id)
@@ -212,7 +212,7 @@ def _new(data: QueryData, user: User) -> Query:
     else:
         query = _of_canvas(data, user)
     if lab_id not in (None, query.lab_id):
-        raise NotFoundError("There is no such ROI in this lab.")
+        raise NotFoundError("There is no such region in this lab.")
     query.source = data.source
     query.liked = [str(roi.pk) for roi in liked]
     query.unliked = [str(roi.pk) for roi in unliked]
@@ -258,7 +258,7 @@ def _of_picture(data: QueryData) -> Query:
 
 def _of_examples(data: QueryData, liked: list[Roi]) -> Query:
     if not liked:
-        raise InvalidInputError("liked: give at least one ROI that hits should be like.")
+        raise InvalidInputError("liked: give at least one region that hits should be like.")
     kinds = {roi.canvas.modality for roi in liked}
     if len(kinds) > 1:
         raise InvalidInputError(
@@ -304,13 +304,13 @@ def _canvas(user: User, canvas_id: uuid.UUID | None) -> Canvas:
 def _examples(user: User, data: QueryData) -> tuple[list[Roi], list[Roi], uuid.UUID | None]:
     """Visible example ROIs and their lab; None without examples."""
     if max(len(data.liked), len(data.unliked)) > MAX_EXAMPLES:
-        raise InvalidInputError(f"liked, unliked: at most {MAX_EXAMPLES} ROIs each.")
+        raise InvalidInputError(f"liked, unliked: at most {MAX_EXAMPLES} regions each.")
     if set(data.liked) & set(data.unliked):
-        raise InvalidInputError("liked, unliked: an ROI can be in only one of the two.")
+        raise InvalidInputError("liked, unliked: a region can be in only one of the two.")
     liked, unliked = _rois(user, data.liked), _rois(user, data.unliked)
     labs = {roi.lab_id for roi in (*liked, *unliked)}
     if len(labs) > 1:
-        raise InvalidInputError("liked, unliked: expected ROIs of one lab.")
+        raise InvalidInputError("liked, unliked: expected regions of one lab.")
     return liked, unliked, next(iter(labs), None)
 
 
@@ -318,5 +318,5 @@ def _rois(user: User, keys: Collection[uuid.UUID]) -> list[Roi]:
     rows = Roi.objects.owned_by(user).filter(pk__in=keys, deleted_at__isnull=True)
     by_id = {roi.pk: roi for roi in rows.select_related("canvas", "lab")}
     if set(keys) - set(by_id):
-        raise NotFoundError("There is no such ROI.")
+        raise NotFoundError("There is no such region.")
     return [by_id[key] for key in dict.fromkeys(keys)]

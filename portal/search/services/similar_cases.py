@@ -84,7 +84,7 @@ def roi_search(
             if encoder_id is not None and (encoder.lab_id or not encoder.is_default):
                 raise InvalidInputError(
                     (
-                        "encoder: it has not embedded this ROI. New ROIs are embedded by the "
+                        "encoder: it has not embedded this region. New regions are embedded by the "
                         "default encoder."
                     ),
                     code="roi-not-embedded",

@@ -164,7 +164,7 @@ def _searched_with(stack: ExitStack, row: Explanation) -> _Open | _Picture:
         return _Open(stack, roi.canvas, roi.geometry, roi.frame_pts)
     query = row.query
     if query is None:
-        raise UserError("The ROI or query of this search no longer exists.", code="outdated")
+        raise UserError("The region or query of this search no longer exists.", code="outdated")
     if query.canvas is None:
         return _Picture(query)
     return _Open(

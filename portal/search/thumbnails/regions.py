@@ -170,7 +170,7 @@ def roi_thumbnail(roi: Roi, picture: ThumbnailSize = SMALL, scale: Scale | None 
     try:
         data = region_render(roi, _color(roi), picture, window_of(roi, picture, width_px))
     except (MlError, OSError) as error:
-        raise NotFoundError("The pixels of this ROI cannot be read.") from error
+        raise NotFoundError("The pixels of this region cannot be read.") from error
     storage.file_publish(path, data)
     return data
 

@@ -172,5 +172,5 @@ def _outcome(user: User, roi: Roi, lab_id: uuid.UUID, form: SimilarForm) -> _Out
 def require_live(roi: Roi) -> Roi:
     """The ROI, or ``NotFoundError`` if it is deleted."""
     if roi.deleted_at is not None:
-        raise NotFoundError("This ROI was deleted.")
+        raise NotFoundError("This region was deleted.")
     return roi

@@ -64,7 +64,7 @@ def test_polling_for_a_report_stops_when_its_region_was_deleted(
         roi.__class__.all_objects.filter(pk=roi.pk).delete()
     page.clock.fast_forward(POLL_MS)
     refused = page.locator("#report").get_by_role("alert")
-    expect(refused).to_have_text("There is no such ROI.")
+    expect(refused).to_have_text("There is no such region.")
     before = len(requests)
     page.clock.run_for(3 * POLL_MS)
     assert (requests[-1], len(requests)) == (404, before)

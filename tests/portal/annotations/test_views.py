@@ -49,7 +49,7 @@ def test_a_label_in_use_is_not_deleted_and_the_page_has_the_reason(
     roi_create(canvas=canvas, user=manager, geometry=outline, label=label)
     client.force_login(manager)
     page = client.post(f"{PAGE}{label.pk}/delete/", follow=True)
-    assert "cannot be deleted: 1 ROIs have it" in page.content.decode()
+    assert "cannot be deleted: 1 region has it" in page.content.decode()
 
 
 def test_similar_colours_are_a_warning_only_where_one_image_has_both(

@@ -124,7 +124,7 @@ def test_a_file_locks_and_never_unlocks(canvas: Canvas, annotator: User) -> None
     roi_import(canvas=canvas, user=annotator, document=[raw])
     moved = feature(box(20, 20, 90, 80), id=QUPATH_ID)
     (item,) = roi_import(canvas=canvas, user=annotator, document=[moved]).items
-    assert (item.status, item.reason) == ("refused", "This ROI is locked. Unlock it first.")
+    assert (item.status, item.reason) == ("refused", "This region is locked. Unlock it first.")
     roi = Roi.objects.get()
     assert (roi.is_locked, roi.left) == (True, 10)
 
@@ -167,7 +167,7 @@ def test_each_refusal_has_its_reason_and_the_rest_is_imported(
             "outside the canvas",
             "the outline, vertex 2: x is nan, not a finite number",
             "not 'Circle'",
-            "objectType 'root' is not an ROI",
+            "objectType 'root' is not a region",
             "class 'Unheard of': the lab has no such label",
             "z = 3",
             "only a video has frames",

@@ -58,7 +58,7 @@ def test_a_label_in_use_or_in_history_stays(
     roi: Roi, label: Label, annotator: User, manager: User
 ) -> None:
     roi_update(roi=roi, user=annotator, expected_version=1, changes={"label": label})
-    with pytest.raises(ConflictError, match=r"Tumor.*\b1 ROI") as error:
+    with pytest.raises(ConflictError, match=r"Tumor.*\b1 region has it") as error:
         label_delete(label=label, user=manager)
     assert error.value.details == {"in_use": 1}
     roi_update(roi=roi, user=annotator, expected_version=2, changes={"label": None})

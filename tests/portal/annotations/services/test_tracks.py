@@ -69,7 +69,7 @@ def test_each_key_frame_is_repaired_and_clipped_like_any_outline(
         ({"index": 99, "geometry": box(1, 1, 9)}, "no frame with index 99"),
         ({"index": True, "geometry": box(1, 1, 9)}, "no frame with index"),
         ({"index": 3, "pts": 121, "geometry": box(1, 1, 9)}, "presentation time 120"),
-        ({"index": 2, "geometry": box(1, 1, 9)}, "the frame of the ROI itself"),
+        ({"index": 2, "geometry": box(1, 1, 9)}, "the frame of the region itself"),
         ({"index": 3}, "geometry"),
         ({"index": 3, "geometry": box(1, 1, 9), "by": "magic"}, "by is one of"),
         ({"index": 3, "geometry": box(1, 1, 9), "drift_px": float("nan")}, "drift_px"),

@@ -48,7 +48,7 @@ KEY_FRAME = {"index": 1, "pts": 512, "geometry": None, "outside": True, "by": "h
         ("rois", {"shape": "point"}, "shape: it differs from what would be stored"),
         ("rois", {"version": 0}, "version: expected 1 or more"),
         ("rois", {"frame_index": 3, "frame_pts": 3}, "frame_index: only for a region on a video"),
-        ("rois", {"track": [KEY_FRAME]}, "track: only an ROI on a video can have one"),
+        ("rois", {"track": [KEY_FRAME]}, "track: only a region on a video can have one"),
         ("rois", {"properties": {"Grade": 2}}, "properties: Grade is not text"),
         ("rois", {"foreign": {"measurements": "x" * 40_000}}, "foreign: longer than"),
         ("roi_revisions", {"track": ["x"]}, "track"),
