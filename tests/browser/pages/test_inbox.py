@@ -91,3 +91,18 @@ def test_the_badge_is_updated_while_a_page_is_open(
     narrow = open_page("/inbox/", user=annotator, viewport={"width": 768, "height": 768})
     narrow.get_by_role("button", name="Mark all as read").click()
     expect(narrow.locator("[data-inbox-number]")).to_be_hidden()
+
+
+_SHOW_MANY = """() => {
+  document.querySelector("[data-inbox-number]").textContent = "99+";
+  document.querySelector("[data-inbox-count]").hidden = false;
+}"""
+
+
+def test_a_count_above_99_does_not_touch_the_next_word(
+    open_page: Callable[..., Any], annotator: Any
+) -> None:
+    page = open_page("/cases/", user=annotator)
+    page.evaluate(_SHOW_MANY)
+    count = page.locator("[data-inbox-count]").bounding_box()
+    assert count["x"] + count["width"] <= page.locator(".bar__help").bounding_box()["x"] + 1

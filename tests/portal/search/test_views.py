@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from django.template.loader import render_to_string
 from PIL import Image
 
 from ml.errors import EmptyRegionError
@@ -154,3 +156,10 @@ def test_the_page_is_few_queries(page, world, pair, django_assert_max_num_querie
     similar(page, pair[0])
     with django_assert_max_num_queries(22):  # three count the searched set
         similar(page, pair[0])
+
+
+def test_counts_of_filters_have_separators():
+    value = SimpleNamespace(count=10_012, is_chosen=False, color="")
+    link = SimpleNamespace(value=value, element_id="demo", query="", text="demo")
+    page = render_to_string("search/_facet_value.html", {"link": link, "here": "/"})
+    assert "10,012" in page
