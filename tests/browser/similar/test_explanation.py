@@ -97,6 +97,13 @@ def test_a_match_of_frames_is_explained_by_key_points(
     assert viewer.problems == []
 
 
+_NUMBERS_ARE_ABOVE_LINES = """() => {
+  const line = [...document.querySelectorAll(".explanation__lines line")].pop();
+  const number = document.querySelector(".explanation__badge");
+  return line.compareDocumentPosition(number) === Node.DOCUMENT_POSITION_FOLLOWING;
+}"""
+
+
 def test_matches_of_a_picture_and_of_tissue_are_explained_but_none_of_a_mean(
     open_viewer: Any, slides: Any, slide_file: Path
 ) -> None:
@@ -114,6 +121,7 @@ def test_matches_of_a_picture_and_of_tissue_are_explained_but_none_of_a_mean(
     page.wait_for_url("**/queries/*/")
     explained(page)
     assert page.locator(".explanation__pair").count() > 2
+    assert page.evaluate(_NUMBERS_ARE_ABOVE_LINES)
     expect(page.locator("#explanation-stain")).to_be_visible()
     viewer.open()
     page.get_by_text("Similar", exact=True).click()
