@@ -36,7 +36,7 @@ export class RoiCommands {
   selectAll(): void {
     const shown = this.layer.visibleRois();
     this.layer.selectMany(shown.map((state) => state.id));
-    const rest = this.context.isWindowed() ? " Only the largest in view: there are too many to show at once." : "";
+    const rest = this.context.isWindowed() ? " Only those shown: there are too many to select all." : "";
     this.context.showNotice(shown.length ? `${counted(shown)} selected.${rest}` : "There is no region to select.");
   }
 
