@@ -185,12 +185,11 @@ def measured(portal: BenchPortal, counts: Sequence[int]) -> Section:
     """A portal, a slide, so many ROIs, and a hand."""
     section = Section(
         TITLE,
-        f"A slide with so many ROIs in headless chromium, which paints without a graphics card, "
+        f"A slide with that many ROIs in headless chromium without a graphics card, "
         f"{VIEWPORT['width']} x {VIEWPORT['height']} px, at the portal as `make serve` starts it "
-        "without its worker. When the page first shows text, tiles and ROIs, and when its tools "
-        "can be used, which do not wait for thousands of ROIs, from the navigation on: medians of "
-        f"{OPENED} with an empty cache. Then frames: "
-        "from one to the next while the hand moves.",
+        "without its worker. Times from the navigation until the page shows text, tiles and ROIs, "
+        "and until its tools can be used, which do not wait for the ROIs: medians of "
+        f"{OPENED} with an empty cache. Then the time between frames while the pointer moves.",
     )
     path = f"/canvases/{portal.canvas.pk}/"
     for count in counts:

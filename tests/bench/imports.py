@@ -84,7 +84,7 @@ def import_of_many(portal: BenchPortal, *, count: int = COUNT) -> Section:
     for what, seconds, budget in (
         (f"import of {count:,}", import_s, "under 10 s"),
         ("its preview", preview_s, ""),
-        ("taken back as one step", undo_s, ""),
+        ("undone as one step", undo_s, ""),
     ):
         section.rows.append(Row(what, seconds, "s", against, plain_s / seconds, budget))
     return section

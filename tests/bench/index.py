@@ -45,13 +45,12 @@ def index_against_flat(folder: Path, sizes: tuple[int, ...] = SIZES) -> Section:
         f"{K} nearest of vectors of {DIM} values, clustered as real ones are; {QUERIES} queries, "
         f"which are rows of the index with noise, {LEFT_OUT} ids left out of each. Filters permit "
         "rows by chance, or whole clusters. The alternative is FAISS Flat with its own "
-        "filter (a bitmap made beforehand) and one thread; both are asked in turn. What is told, "
-        "and the ratio, is the median of the processor time of a call, which does not hang on what "
-        "else the machine does; p50 and p95 by the clock do, for both alike. Recall is against "
-        "exact search; "
-        "the filter's set is kept, as the portal keeps it. The first search with a set costs more, "
-        "and is given. Flat is what the index itself does up to 500,000 vectors. Memory is the "
-        "process' own, without mapped files. A size that a run does not measure keeps its rows.",
+        "filter (a bitmap made beforehand) and one thread; queries alternate between the two. "
+        "Value and ratio are medians of the processor time of a call, which does not depend on "
+        "other load; p50 and p95 of the elapsed time do. Recall is against exact search. The set "
+        "of permitted ids is reused, as in the portal; the first search with it, which takes "
+        "longer, is listed. Up to 500,000 vectors the index is flat. Memory is private, without "
+        "mapped files. A size that a run does not measure keeps its rows.",
     )
     for size in sizes:
         for row in _measure(folder, size):
@@ -179,13 +178,13 @@ def _row(name: str, index: FaissIndex, flat: Any, questions: _Asked) -> Row:
     used, flat_used = (np.array([usage.processor for usage in spent]) for spent in (ours_s, flat_s))
     clock, flat_clock = (np.array([usage.clock for usage in spent]) for spent in (ours_s, flat_s))
     return Row(
-        f"{name}: recall {np.mean(recall):.4f}, by the clock p50 {median_ms(clock):.2f} and p95 "
+        f"{name}: recall {np.mean(recall):.4f}, elapsed p50 {median_ms(clock):.2f} and p95 "
         f"{p95_ms(clock):.2f} ms, first {first * 1e3:.1f} ms{memory}; processor time",
         median_ms(used),
         "ms",
-        f"FAISS Flat, {median_ms(flat_used):.2f} ms, by the clock p50 {median_ms(flat_clock):.2f} "
+        f"FAISS Flat, {median_ms(flat_used):.2f} ms, elapsed p50 {median_ms(flat_clock):.2f} "
         f"and p95 {p95_ms(flat_clock):.2f} ms; {median_ms(used) / median_ms(flat_used):.3f} of its "
-        f"processor time, {median_ms(clock) / median_ms(flat_clock):.3f} by the clock",
+        f"processor time, {median_ms(clock) / median_ms(flat_clock):.3f} of its elapsed time",
         median_ms(flat_used) / median_ms(used),
         "recall of at least .99 in .05 of Flat's time" if size >= 1_000_000 else "",
     )
@@ -193,7 +192,7 @@ def _row(name: str, index: FaissIndex, flat: Any, questions: _Asked) -> Row:
 
 @dataclass(frozen=True)
 class _Spent:
-    """Seconds of a call, by the clock and of this thread's processor time."""
+    """Elapsed seconds of a call, and of this thread's processor time."""
 
     clock: float
     processor: float

@@ -162,18 +162,18 @@ def section_of(
         TITLE,
         f"A GeoJSON of {size / 2**30:.2f} GiB: {sum(made.values()):,} features, outlines of "
         f"{VERTICES:,} vertices and small ones, {made['refused']} of them to be refused; staged "
-        "and imported by the job, on SQLite, in a process that held "
-        f"{before:.0f} MiB before it began.",
+        "and imported by the job, on SQLite, in a process of "
+        f"{before:.0f} MiB before the start.",
     )
-    section.rows.append(Row("features that are regions now", there, "regions"))
+    section.rows.append(Row("imported features", there, "regions"))
     lost = made["created"] - there
-    section.rows.append(Row("of those that should be: not there", lost, "features", budget="0"))
+    section.rows.append(Row("missing features", lost, "features", budget="0"))
     missed = abs(made["refused"] - refused)
     section.rows.append(
-        Row("refused with a reason, beyond or short of what should be", missed, "", budget="0")
+        Row("refused features, difference from the expected number", missed, "", budget="0")
     )
     section.rows.append(
-        Row("most memory of the process", peak, "MiB", budget=f"under {BUDGET_MIB} MiB")
+        Row("peak memory of the process", peak, "MiB", budget=f"under {BUDGET_MIB} MiB")
     )
     return section
 

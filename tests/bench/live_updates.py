@@ -163,10 +163,10 @@ def others_edits(portal: BenchPortal) -> Section:
     section = Section(
         ON_SERVERS if on_servers else TITLE,
         f"{VIEWERS} people have one canvas open and another one saves an ROI every "
-        f"{SAVE_EVERY_S:g} s: from the moment the save is sent until the ROI is at each of them, "
-        f"asked for as the page asks; the portal as `make serve` starts it, on "
-        f"{'PostgreSQL and Redis, as they come' if on_servers else 'SQLite'}. Processor time is "
-        "that of the portal's web processes, without the embedding of what is saved.",
+        f"{SAVE_EVERY_S:g} s: from the moment the save is sent until each of them has the ROI, "
+        f"polled as by the page; the portal as `make serve` starts it, on "
+        f"{'PostgreSQL and Redis, default settings' if on_servers else 'SQLite'}. Processor time "
+        "is that of the portal's web processes, without the embedding of what is saved.",
     )
     result, request_s = np.array(seen.seconds or [np.nan]), np.array(seen.asked or [np.nan])
     p50, p95, p99 = np.percentile(result, (50, 95, 99))
@@ -174,11 +174,11 @@ def others_edits(portal: BenchPortal) -> Section:
     section.rows.append(Row(name, float(p95), "s", budget="p95 at most 2 s"))
     missing = len(seen.sent) * VIEWERS - len(seen.seconds)
     section.rows.append(Row("not delivered", missing, "edits", budget="0"))
-    name = f"a question, p95 of {len(request_s):,} (median {np.median(request_s) * 1e3:.0f} ms)"
+    name = f"a poll, p95 of {len(request_s):,} (median {np.median(request_s) * 1e3:.0f} ms)"
     section.rows.append(Row(name, float(np.percentile(request_s, 95)) * 1e3, "ms"))
-    name = "processor time for each second that nobody edits"
+    name = "processor time a second without edits"
     section.rows.append(Row(name, idle * 1e3, "ms"))
-    name = "processor time for each edit, with all that pages ask until the next"
+    name = "processor time of an edit, with the polls until the next one"
     section.rows.append(Row(name, busy * (usage[2].at - usage[1].at) / SAVES * 1e3, "ms"))
     section.rows.append(Row("errors", len(seen.errors), "answers", budget="0"))
     for error in seen.errors[:5]:

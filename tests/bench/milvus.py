@@ -33,7 +33,7 @@ def milvus_against_files(folder: Path, sizes: tuple[int, ...] = SIZES) -> Sectio
     section = Section(
         TITLE,
         f"{K} nearest of vectors of {DIM} values, clustered as real ones are; {QUERIES} queries, "
-        f"{LEFT_OUT} ids left out of each, by the clock. Filters permit rows by chance, or whole "
+        f"{LEFT_OUT} ids left out of each, elapsed times. Filters permit rows by chance, or whole "
         "clusters. Milvus 2.3.5 runs standalone on the same machine; the alternative is the index "
         "in files. Recall is against exact search.",
     )

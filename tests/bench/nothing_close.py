@@ -110,7 +110,7 @@ def measured(folder: Path) -> Section:
         "where it holds less), outlined as ellipses, are searched for on their own slide, where "
         f"about {FALSE_SHARE:.0%} may have nothing close by the rule, and on the slides of other "
         "patients, where little may be close. By the calibration alone: the distance of unrelated "
-        "organs, the rule until now.",
+        "organs, the earlier rule.",
     )
     for looked in slides:
         bound = conformal_bound(

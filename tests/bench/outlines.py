@@ -167,8 +167,8 @@ def outlines_from_clicks(folder: Path) -> Section:
     section = Section(
         TITLE,
         f"{len(tested)} glands on {len(images)} GlaS images outlined by"
-        " hand, each from a click in its middle and two elsewhere in it; Dice of what is proposed"
-        " with what was drawn. Settings of every method were chosen on"
+        " hand, each from a click in its middle and two elsewhere in it; Dice of the proposal"
+        " with the drawn outline. Settings of every method were chosen on"
         f" {len(chosen_on)} glands of {len(CHOSEN_ON)} other images.",
     )
     scores_by_outline = scores(ours, tested)
@@ -183,7 +183,7 @@ def outlines_from_clicks(folder: Path) -> Section:
         section.rows.append(_row("proposal, all clicks", scores_by_outline, against, theirs))
     section.rows.append(_row("proposal, middle clicks", scores(ours, tested, slice(1))))
     section.rows.append(_row("proposal, other clicks", scores(ours, tested, slice(1, None))))
-    section.rows.append(_row("best of the slider's rings, all clicks", scores(ours_best, tested)))
+    section.rows.append(_row("best setting of the slider, all clicks", scores(ours_best, tested)))
     clicks = [(gland, click) for gland in tested for click in gland.clicks]
     seconds = each(lambda item: ours(*item), clicks)
     section.rows.append(
@@ -191,7 +191,7 @@ def outlines_from_clicks(folder: Path) -> Section:
             f"time of a proposal, median (p95 {p95_ms(seconds):.0f} ms)",
             median_ms(seconds),
             "ms",
-            budget="about a second with the reading",
+            budget="about a second, reading included",
         )
     )
     return section

@@ -39,10 +39,9 @@ def search_at_the_rest_edge(
         f"`POST /api/v1/search/`, {K} hits, the same patient excluded, in process: token, "
         f"permission, search, the rows of the hits, JSON. {QUERIES} queries of different ROIs; "
         "random vectors of the default encoder's size. Each query is diffused over its 200 "
-        "nearest, as the portal does unless told; the rows by distance ask for the order by "
-        "distance alone; processor time does not hang on what else the machine does. "
-        "The alternative computes every distance with numpy from vectors already in memory, and "
-        "does nothing else.",
+        "nearest, the portal's default; rows `by distance` are without diffusion. Processor time "
+        "does not depend on other load. The alternative computes every distance with numpy from "
+        "vectors in memory, and does nothing else.",
     )
     encoder = Encoder.objects.create(
         name="bench", version="1", config_hash="0" * 64, dim=_default_dim(), is_default=True

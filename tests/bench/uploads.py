@@ -200,10 +200,10 @@ def upload_measured(
     section = Section(
         TITLE,
         f"A file of {gib:g} GiB by tus over one connection in pieces that grow as the page's do, "
-        "each on the disk before it is answered, to the portal as `make serve` starts it, on "
+        "each synced to disk before its response, to the portal as `make serve` starts it, on "
         "SQLite; then a pyramid of JPEG tiles. `cat` writes the same file to the same disk and "
-        "syncs it, once before and once after. Own memory is what a process shares with no other "
-        "and no file.",
+        "syncs it, once before and once after. Private memory is not shared with another process "
+        "or a file.",
     )
     large = portal.folder / "large.bin"
     noise_file(large, size)
@@ -225,7 +225,9 @@ def upload_measured(
             sum(mib for (_, its), mib in record.own_mib.items() if its == role) for record in usage
         ]
         early = max(held[: len(held) // 4 + 1])
-        what = f"own memory of the {role} processes, most ({early:.0f} MiB in the first quarter)"
+        what = (
+            f"private memory of the {role} processes, peak ({early:.0f} MiB in the first quarter)"
+        )
         section.rows.append(Row(what, max(held), "MiB", budget="flat"))
     section.over_time = memory_over_time(usage)
     began = time.perf_counter()
@@ -234,7 +236,7 @@ def upload_measured(
         raise SystemExit(f"noise was taken for an image: {end}")
     section.rows.append(
         Row(
-            "looked at and refused, bytes a second",
+            "inspected and refused, bytes a second",
             size / 2**20 / (time.perf_counter() - began),
             "MiB/s",
         )
@@ -264,7 +266,7 @@ def _slide(portal: BenchPortal, sender: Sender, pid: int, case: str, size_bytes:
     path.unlink()
     return [
         Row(what, seconds, "s", "sha256sum of it", plain / seconds),
-        Row("processor time of its processes that lived on", spent, "s"),
+        Row("processor time of the processes that still ran afterwards", spent, "s"),
     ]
 
 
@@ -276,9 +278,9 @@ def rois_measured(portal: BenchPortal, sender: Sender) -> Section:
     section = Section(
         ROIS,
         f"{COUNT:,} squares by `/rois/bulk/`, {MAX_STEPS:,} in a call, compared with {SINGLY} "
-        "singly; then all of them as one GeoJSON file for QuPath, compared with Python reading and "
-        "writing its text again. The portal as `make serve` starts it, on SQLite; the worker "
-        "embeds at the same time.",
+        "single calls; then all of them as one GeoJSON file for QuPath, compared with Python "
+        "reading and writing its text again. The portal as `make serve` starts it, on SQLite; the "
+        "worker embeds at the same time.",
     )
     squares = document(COUNT, width_px=canvas.width_px, height_px=canvas.height_px)
     shapes = [square["geometry"] for square in squares]
@@ -292,7 +294,7 @@ def rois_measured(portal: BenchPortal, sender: Sender) -> Section:
         part = {"canvas": str(canvas.pk), "changes": changes[at : at + MAX_STEPS]}
         sender.ask("POST", "/api/v1/rois/bulk/", part)
     rate = COUNT / (time.perf_counter() - began)
-    section.rows.append(Row("in", rate, "ROIs/s", "one a call", rate / singly))
+    section.rows.append(Row("created", rate, "ROIs/s", "single calls", rate / singly))
     began = time.perf_counter()
     data = sender.ask("GET", f"/api/v1/canvases/{canvas.pk}/roi-file/?format=geojson")[1]
     seconds = time.perf_counter() - began

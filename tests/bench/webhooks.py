@@ -93,12 +93,12 @@ def webhooks_to_a_failing_receiver(portal: BenchPortal) -> Section:
     twice = sum(count - 1 for count in receiver.taken.values())
     return Section(
         "Webhooks to a receiver that fails half the time",
-        f"{COUNT} messages; the sender is killed half-way, and another goes on.",
+        f"{COUNT} messages; the sender is killed half-way, and another one continues.",
         [
             Row("messages delivered", COUNT / took_s, "a second"),
-            Row("requests made for them", float(receiver.asked), "requests"),
+            Row("requests sent", float(receiver.asked), "requests"),
             Row("lost", float(lost), "messages"),
-            Row("taken twice, under the same id", float(twice), "messages"),
+            Row("received twice, with the same id", float(twice), "messages"),
         ],
     )
 

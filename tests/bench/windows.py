@@ -28,8 +28,8 @@ def rois_per_window(portal: BenchPortal) -> Section:
         "ROIs per window",
         f"`GET /api/v1/rois/` in process as the viewer asks: session, permission, count, the "
         f"largest {LIMIT:,} of the window with outlines of {_CORNERS} corners, JSON. Medians of "
-        f"{_REPEATS}. The alternative selects the same rows from the table, parses what is JSON in "
-        "them and writes all of it again: no permission, no count, the size of no ROI.",
+        f"{_REPEATS}. The alternative selects the same rows by SQL, parses their JSON columns and "
+        "serialises them again, without permissions, count or order by size.",
     )
     rng = np.random.default_rng(7)
     before = 0

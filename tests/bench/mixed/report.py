@@ -41,7 +41,7 @@ def section_of(load: Load, usage: list[Usage], minutes: float, *, on_servers: bo
         f"{TILES_A_PAN} tiles every {PAN_EVERY_S:g} s, an ROI saved and a search among "
         f"{GALLERY:,} ROIs every {SAVE_EVERY_S:g} s each, while the worker embeds what "
         "is saved; the portal as `make serve` starts it, on "
-        f"{'PostgreSQL and Redis, as they come' if on_servers else 'SQLite'}. "
+        f"{'PostgreSQL and Redis, default settings' if on_servers else 'SQLite'}. "
         f"Processor time of the {os.cpu_count()} processors: "
         f"{spent['web'] / wall:.2f} for the web "
         f"processes, {spent['worker'] / wall:.2f} for worker and reaper, {own_s / wall:.2f} for "
@@ -66,10 +66,9 @@ def memory_of(usage: list[Usage], minutes: float, *, on_servers: bool) -> Sectio
     section = Section(
         MEMORY_ON_SERVERS if on_servers else MEMORY,
         f"The same people for {minutes:g} min. The web processes grow until their caches are full "
-        "and each of their threads has searched; then by what is newer than the index file, a "
-        "twentieth of it, until the next file is built and the last is let go. Each "
-        "holds answered tiles as well, 64 MiB at most. A process of the worker is replaced at "
-        "3 GiB.",
+        "and each of their threads has searched; then by the vectors newer than the index file, "
+        "at most a twentieth of it, until the next file is built and the old one is closed. Each "
+        "also caches the tiles it served, at most 64 MiB. A worker process is replaced at 3 GiB.",
     )
     for role in ROLES:
         early, late = (_memory(part, role) for part in (usage[: len(usage) // 4 + 1], usage[-2:]))
@@ -82,7 +81,7 @@ def memory_of(usage: list[Usage], minutes: float, *, on_servers: bool) -> Sectio
 def memory_over_time(usage: list[Usage]) -> list[list[str]]:
     """A line for each process that lives through: its own memory at some dozen moments."""
     moments = [usage[n] for n in sorted(set(np.linspace(0, len(usage) - 1, MOMENTS).astype(int)))]
-    header = "own memory of each process in MiB after (min)"
+    header = "private memory of each process in MiB after (min)"
     table = [[header, *(f"{(moment.at - usage[0].at) / 60:.1f}" for moment in moments)]]
     lasting = set.intersection(*(set(record.own_mib) for record in usage))
     for key in sorted(lasting, key=lambda key: (ROLES.index(key[1]), key[0])):
