@@ -55,6 +55,20 @@ def say_in_viewer(viewer: Any, before: str, stain: str) -> None:
     expect(dialog).to_be_hidden()
 
 
+def test_what_the_results_say_fills_a_large_window(open_viewer: Any, slides: list[Any]) -> None:
+    viewer = open_viewer(slides[1])
+    page = viewer.page
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    with DATABASE:
+        roi = Roi.objects.filter(canvas=slides[1]).first()
+    page.goto(f"{viewer.base}/rois/{roi.pk}/similar/")
+    panel, last = (
+        page.locator(".tallies").bounding_box(),
+        page.locator(".tally").last.bounding_box(),
+    )
+    assert last["x"] + last["width"] > panel["x"] + 0.95 * panel["width"]
+
+
 def test_a_stain_is_set_and_filters_searches(open_viewer: Any, slides: list[Any]) -> None:
     viewer = open_viewer(slides[1])
     page = viewer.page
