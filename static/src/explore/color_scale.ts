@@ -46,6 +46,6 @@ export function colorsOf(colouring: Colouring, rows: readonly LegendEntry[], hid
 
 /** Points of a legend entry. */
 export function pointsOf(colouring: Colouring, shade: LegendEntry): number[] {
-  const wanted = new Set(shade.values);
-  return colouring.at.flatMap((value, at) => (wanted.has(value) ? [at] : []));
+  const values = new Set(shade.values);
+  return colouring.at.flatMap((value, at) => (values.has(value) ? [at] : []));
 }

@@ -74,15 +74,15 @@ export class Timeline {
 
   private makeSlider(): void {
     const { track, player } = this;
-    let wanted = 0;
-    const seekWanted = oncePerFrame(() => void player.seek(wanted)); // a drag asks for one frame per redraw
+    let frameIndex = 0;
+    const seekFrame = oncePerFrame(() => void player.seek(frameIndex)); // a drag asks for one frame per redraw
     slider(track, {
       at: () => player.index,
       last: () => player.frames.length - 1,
       seek: (index) => void player.seek(index),
       drag: (share) => {
-        wanted = share * (player.frames.length - 1);
-        seekWanted();
+        frameIndex = share * (player.frames.length - 1);
+        seekFrame();
       },
     });
   }

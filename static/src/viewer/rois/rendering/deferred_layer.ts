@@ -86,17 +86,17 @@ class DeferredRenderer extends CanvasVectorImageLayerRenderer {
   }
 
   /** True if the picture is shown or being painted; false if names have to be shown as well. */
-  private isPainting(wanted: PaintedState): boolean {
-    if (this.shown && isSame(this.shown, wanted)) return true;
+  private isPainting(state: PaintedState): boolean {
+    if (this.shown && isSame(this.shown, state)) return true;
     // A change of the ROIs waits for the picture under way, or many of them would keep it from ever being done.
-    if (this.inProgress && isSame({ ...this.inProgress, revision: wanted.revision }, wanted)) return true;
+    if (this.inProgress && isSame({ ...this.inProgress, revision: state.revision }, state)) return true;
     this.cancel();
     const style = this.picture.getStyleFunction();
-    const features = this.picture.getSource()?.getFeaturesInExtent(wanted.place.extent) ?? [];
-    const marks = styledFeaturesOf(features, (feature) => (style?.(feature, wanted.place.resolution) ?? []) as Style[]);
+    const features = this.picture.getSource()?.getFeaturesInExtent(state.place.extent) ?? [];
+    const marks = styledFeaturesOf(features, (feature) => (style?.(feature, state.place.resolution) ?? []) as Style[]);
     if (!marks) return false;
     const canvas = this.canvases[1] ?? document.createElement("canvas");
-    this.inProgress = { ...wanted, paint: new IncrementalPaint(wanted.place, marks, canvas, () => this.show(wanted, canvas)) };
+    this.inProgress = { ...state, paint: new IncrementalPaint(state.place, marks, canvas, () => this.show(state, canvas)) };
     return true;
   }
 

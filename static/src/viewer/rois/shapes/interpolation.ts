@@ -137,11 +137,11 @@ function resampled(points: Position[], count: number): Position[] {
 /** The place at a share of the ring's length. */
 function placeAt(points: Position[], share: number): Position {
   const sums = lengthsOf(points);
-  const wanted = share * (sums.at(-1) ?? 0);
-  let at = sums.findLastIndex((sum) => sum <= wanted + 1e-9);
+  const target = share * (sums.at(-1) ?? 0);
+  let at = sums.findLastIndex((sum) => sum <= target + 1e-9);
   at = Math.min(Math.max(at, 0), points.length - 1);
   const [a, b] = [points[at] as Position, points[(at + 1) % points.length] as Position];
   const length = (sums[at + 1] ?? 0) - (sums[at] ?? 0);
-  const along = length > 0 ? Math.min(Math.max((wanted - (sums[at] ?? 0)) / length, 0), 1) : 0;
+  const along = length > 0 ? Math.min(Math.max((target - (sums[at] ?? 0)) / length, 0), 1) : 0;
   return [mix(a[0], b[0], along), mix(a[1], b[1], along)];
 }

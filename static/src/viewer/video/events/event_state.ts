@@ -100,8 +100,8 @@ export function inOrder(events: VideoEventState[]): VideoEventState[] {
 
 /** Events whose name contains the text, in any case. */
 export function withName(events: VideoEventState[], text: string): VideoEventState[] {
-  const wanted = text.trim().toLocaleLowerCase();
-  return events.filter(({ name }) => name.toLocaleLowerCase().includes(wanted));
+  const query = text.trim().toLocaleLowerCase();
+  return events.filter(({ name }) => name.toLocaleLowerCase().includes(query));
 }
 
 /** Time from the start of the first frame to the start of the last: "2.40 s", "1:05 min"; empty for a moment. */
