@@ -220,7 +220,7 @@ def test_a_malformed_sha256_is_refused_of_a_file_and_of_one_that_is_joined(
         upload_join(parts=[part], filename="a.png", user=annotator, sha256=sha256)
     assert Upload.objects.get() == part
     part.refresh_from_db()
-    assert part.whole_id is None
+    assert part.joined_upload_id is None
 
 
 def test_a_file_the_lab_owns_is_not_sent_again(case: Case, annotator: User, storage: Path) -> None:
