@@ -67,6 +67,8 @@ def test_what_the_results_say_fills_a_large_window(open_viewer: Any, slides: lis
         page.locator(".tally").last.bounding_box(),
     )
     assert last["x"] + last["width"] > panel["x"] + 0.95 * panel["width"]
+    bar = page.locator(".vote__bar").first.bounding_box()
+    assert bar["width"] > 0.3 * last["width"]  # not a long way from its name
 
 
 def test_a_stain_is_set_and_filters_searches(open_viewer: Any, slides: list[Any]) -> None:
