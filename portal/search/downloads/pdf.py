@@ -238,7 +238,7 @@ def _tallies(content: ReportContent, style: dict[str, ParagraphStyle]) -> list[F
 
 
 def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _remarks(content: ReportContent, left: int, style: dict[str, ParagraphStyle]) -> list[Flowable]:
