@@ -17,7 +17,7 @@ from tests.processes import wait_until_served
 from tests.world import slide_file
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(600)]
-ROUNDS = 3
+ROUNDS = 2
 STARTED_S = 120.0
 
 

@@ -135,8 +135,10 @@ class Scoped(models.Model):
     @property
     def scope_name(self) -> str:
         """The scope in words: device, kind and size."""
-        device = self.device or f"unknown {DEVICE_WORDS.get(self.kind, 'device')}"
-        return f"{device}, {self.kind}s of {self.width_px:,} × {self.height_px:,} px"
+        files = f"{self.kind}s of {self.width_px:,} × {self.height_px:,} px"
+        if self.device:
+            return f"{self.device}, {files}"
+        return f"{files} of an unknown {DEVICE_WORDS.get(self.kind, 'device')}"
 
 
 class RedactionTemplate(Scoped, LabOwned):

@@ -151,11 +151,15 @@ def test_a_template_of_one_still_redacts_another(
     page.locator("tr", has_text="still-0.png").get_by_role("link", name="Redact").click()
     expect(page.locator("[data-redaction-count]")).to_have_text("1 box")
     page.get_by_role("button", name="Add a box").click()
-    page.get_by_label("Keep these boxes as a template for stills of 640 × 400 px").check()
+    page.get_by_label(
+        "Keep these boxes as a template for stills of 640 × 400 px of an unknown device"
+    ).check()
     page.get_by_role("button", name="Redact and release").click()
     page.get_by_role("button", name="Redact 2 held files").wait_for()
     page.locator("tr", has_text="still-1.png").get_by_role("link", name="Redact").click()
-    page.get_by_text("The boxes of the template for stills of 640 × 400 px are proposed").wait_for()
+    page.get_by_text(
+        "The boxes of the template for stills of 640 × 400 px of an unknown device are proposed"
+    ).wait_for()
     expect(page.locator("[data-redaction-count]")).to_have_text("2 boxes")
     page.get_by_role("link", name="Back").click()
     page.get_by_role("button", name="Redact 2 held files").click()

@@ -68,7 +68,7 @@ def _svs(folder: Path, pixels: Any) -> Path:
 
 
 FORMATS: dict[str, tuple[Callable[[Path, Any], Path], str, tuple[str, ...]]] = {
-    "svs": (_svs, "Aperio Image Library v11.2.1 tifffile.py", ("label", "macro")),
+    "svs": (_svs, "Aperio Image Library v11.2.1", ("label", "macro")),
     "dicom": (_dicom_file, "Maker Scanner 7", ()),
     "dicom series": (_dicom_series, "Maker Scanner 7", ("label",)),
     "ome-zarr": (_zarr, "", ()),

@@ -165,9 +165,9 @@ def test_templates_and_files_of_another_lab_are_out_of_reach(
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("video", "unknown scope, videos of 1,920 × 1,080 px"),
-        ("slide", "unknown scanner, slides of 1,920 × 1,080 px"),
-        ("still", "unknown device, stills of 1,920 × 1,080 px"),
+        ("video", "videos of 1,920 × 1,080 px of an unknown scope"),
+        ("slide", "slides of 1,920 × 1,080 px of an unknown scanner"),
+        ("still", "stills of 1,920 × 1,080 px of an unknown device"),
     ],
 )
 def test_a_scope_without_a_device_goes_by_kind_and_size(kind: str, name: str) -> None:

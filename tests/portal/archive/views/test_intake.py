@@ -232,13 +232,19 @@ def test_boxes_are_kept_as_a_template_and_redact_another_file(
     intake = text_of(page.get(reverse("archive:intake")))
     assert "Redaction templates" not in intake
     address = reverse("archive:quarantine_redact", args=[first.pk])
-    assert "Keep these boxes as a template for stills of 640 × 400 px" in text_of(page.get(address))
+    assert (
+        "Keep these boxes as a template for stills of 640 × 400 px of an unknown device"
+        in text_of(page.get(address))
+    )
     box = {"x": 0.03, "y": 0.03, "width": 0.6, "height": 0.12}
     done = page.post(address, {"boxes": json.dumps([box]), "template": "1"}, follow=True)
     assert "Redact 1 held file" in text_of(done)
     template = RedactionTemplate.objects.get()
     proposed = text_of(page.get(reverse("archive:quarantine_redact", args=[second.pk])))
-    assert "The boxes of the template for stills of 640 × 400 px are proposed" in proposed
+    assert (
+        "The boxes of the template for stills of 640 × 400 px of an unknown device are proposed"
+        in proposed
+    )
     apply = reverse("archive:template_apply", args=[template.pk])
     page.force_login(annotator)
     assert page.post(apply).status_code == 403
