@@ -276,7 +276,7 @@ def _cell(hit: ReportHit, style: dict[str, ParagraphStyle]) -> list[Flowable]:
     elif region.distance is not None:
         likeness = f"distance {region.distance:.3f}"
     label = region.label[0] if region.label else "no label"
-    also = f", {region.also} more of this case" if region.also else ""
+    also = f", {region.also} more of this case among the nearest" if region.also else ""
     about = ", ".join(word for word in (region.organ, region.stain, region.diagnosis) if word)
     lines = [
         (f"<b>{hit.rank}</b>  {_text(region.name or 'Region')} on {_text(region.image)}", "body"),
