@@ -249,6 +249,7 @@ def test_a_video_is_described(make_video: MakeVideo, tmp_path: Path) -> None:
         assert poster.size == (192, 64)
 
 
+@pytest.mark.slow
 def test_a_truncated_video_is_stored_with_a_warning(make_video: MakeVideo, tmp_path: Path) -> None:
     path = make_video("a.mkv", "libx264", frames=200)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

@@ -119,6 +119,7 @@ def test_a_scope_that_starts_and_ends_in_the_dark_is_mapped_between(
     assert [f.status for f in mosaic.frames[15:30]] == ["registered"] * 15
 
 
+@pytest.mark.slow
 def test_a_static_video_is_one_view_whatever_its_noise(slow_sweep: Sweep, tmp_path: Path) -> None:
     rng, still = np.random.default_rng(0), slow_sweep.frames[3]
     noisy = [np.clip(still + rng.normal(0, 3, still.shape), 0, 255) for _ in range(20)]

@@ -70,6 +70,7 @@ def test_the_manifest_round_trips_to_the_result(built: MosaicResult) -> None:
         np.testing.assert_allclose(ours.H_mosaic_from_frame, theirs.H_mosaic_from_frame)
 
 
+@pytest.mark.slow
 def test_running_twice_gives_the_same_bytes_and_no_other_files(
     built: MosaicResult, sweep: Sweep, tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def test_tracking_stops_at_a_change_of_scene() -> None:
     assert [outline.index for outline in track.outlines] == list(range(6))
 
 
+@pytest.mark.slow
 def test_a_blurred_frame_is_skipped() -> None:
     frames = _frames(_poses(8))
     frames[4] = np.full_like(frames[4], 120)

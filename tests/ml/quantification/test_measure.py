@@ -110,6 +110,7 @@ def test_thresholds_of_the_lab_decide_positivity() -> None:
     assert strict.positive_count == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tile_px", "source"), [(96, "drawn"), (128, "drawn"), (333, "photographed")]
 )

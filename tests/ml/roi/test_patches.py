@@ -66,6 +66,7 @@ def corners_of(width, height, **settings):
     return patch_corners(sample.centre_px, 224)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [700, 3_000, 9_000, 30_000])
 def test_every_tile_is_decoded_a_single_time_and_completely(side):
     reader = LazyReader(side, side)
@@ -79,6 +80,7 @@ def test_every_tile_is_decoded_a_single_time_and_completely(side):
         assert (level, x % TILE, y % TILE, width, height) == (0, 0, 0, TILE, TILE)
 
 
+@pytest.mark.slow
 def test_only_tiles_under_patches_are_read():
     reader = LazyReader(30_000, 30_000)
     corners = corners_of(30_000, 30_000)

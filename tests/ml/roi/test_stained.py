@@ -76,6 +76,7 @@ def test_a_slide_that_cannot_be_normalised_falls_back_with_a_reason(tissue):
     )
 
 
+@pytest.mark.slow
 def test_a_stored_estimate_gives_the_vector_of_a_new_one(tissue):
     image = tissue(900, 900)
     model = encoder("nuclei")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from django.core.cache import cache
 from django.db import transaction
 
@@ -11,6 +12,8 @@ from tests.portal.access.actors import send
 from tests.portal.access.conftest import Scene
 from tests.portal.access.endpoints import endpoints, filled
 from tests.portal.access.rules import RULES
+
+pytestmark = pytest.mark.slow
 
 ENDPOINTS = dict(endpoints())
 CONFIRMATION = re.compile(r"<[^>]*\bdata-confirm=[^>]*>|<[^>]*\bhx-confirm=[^>]*>", re.DOTALL)

@@ -28,6 +28,8 @@ from tests.portal.access.endpoints import endpoints, filled
 from tests.portal.access.furnished import furnish
 from tests.portal.schema_validation import schema_errors
 
+pytestmark = pytest.mark.slow
+
 RENEW = os.environ.get("TESSERA_RENEW_EXAMPLES") == "1"
 _CASE, _CANVAS, _ROI = shown_id("cases"), shown_id("canvases"), shown_id("rois")
 SRGB = "6f6fe5cc53cd24ceeb7997fb24ce2889"

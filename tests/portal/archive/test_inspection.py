@@ -122,6 +122,7 @@ def test_an_arriving_file_is_looked_at_once_and_in_a_child(
     assert Slide.objects.get().state == "ready"
 
 
+@pytest.mark.slow
 def test_a_text_naming_other_files_is_refused_on_arrival(
     case: Case, annotator: User, children: list[str]
 ) -> None:

@@ -329,6 +329,7 @@ def test_a_truncated_video_is_stored_with_a_notice(
     assert video.warnings
 
 
+@pytest.mark.slow
 def test_a_video_without_a_video_stream_is_refused(
     case: Case, receive: Any, tmp_path: Path
 ) -> None:

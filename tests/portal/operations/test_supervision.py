@@ -87,6 +87,7 @@ def test_a_child_that_ends_is_restarted_while_the_others_run(tmp_path: Path, qui
     assert (tmp_path / "worker.log").read_text().split() == ["run", "1", "run", "2", "run", "3"]
 
 
+@pytest.mark.slow
 def test_a_repeatedly_failing_child_ends_the_tree(quick: None) -> None:
     messages: list[str] = []
     with ProcessTree([_child("worker", "raise SystemExit(3)")], say=messages.append) as tree:

@@ -36,6 +36,7 @@ def with_boxes(path: Path, *, head: bytes = b"", tail: bytes = b"") -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.jp2", "a.j2k"])
 def test_jpeg2000_is_read_in_the_confined_child(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, tile_size=(64, 64))

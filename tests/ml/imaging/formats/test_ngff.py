@@ -204,6 +204,7 @@ def test_a_damaged_or_cut_chunk_is_refused(tmp_path: Path, packer: str) -> None:
             inspected(ozx(folder, tmp_path / "a.ozx"), tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packer", ["blosc", "zstd", "lz4", "gzip"])
 def test_a_chunk_that_claims_to_hold_more_is_not_unpacked(tmp_path: Path, packer: str) -> None:
     folder = write_ngff(tmp_path / "a", packer=packer)

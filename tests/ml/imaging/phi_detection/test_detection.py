@@ -47,6 +47,7 @@ def inspect_video(path: Path, folder: Path) -> PixelInspection:
     return config_from_dict(PixelInspection, report)
 
 
+@pytest.mark.slow
 def test_text_is_reported_despite_many_faces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

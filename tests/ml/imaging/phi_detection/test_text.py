@@ -22,6 +22,7 @@ def test_a_line_rotated_by_90_degrees_is_read(turn: int) -> None:
     assert "12/03/1961" in read_text(turned)[0].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 3_000])
 def test_boxes_are_relative_to_the_image_size(width: int) -> None:
     strip = named(tissue(width, 60), "12/03/1961")

@@ -125,6 +125,7 @@ def test_reading_stops_for_a_dropped_request(slide):
     readers.close()
 
 
+@pytest.mark.slow
 def test_a_prefetching_process_ends_with_its_parent_and_loads_no_torch(path):
     code = f"""
 import os

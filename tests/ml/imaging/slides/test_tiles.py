@@ -109,6 +109,7 @@ def test_both_byte_orders_and_bigtiff_pass_through(
         assert source.tile(1, 4, 3).passthrough
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cmu-1-small-region.svs", "her2st-c2.tif", "her2st-b-d2.tif"])
 def test_real_slides_pass_through_as_openslide_shows_them(tessera_data: Path, name: str) -> None:
     assert _assert_as_openslide(tessera_data / "histology" / "slides" / name) > 80

@@ -203,6 +203,7 @@ def test_a_restarted_clock_continues(tmp_path: Path) -> None:
     assert not info.browser_playable
 
 
+@pytest.mark.slow
 def test_a_clock_that_wraps_or_jumps_continues(tmp_path: Path) -> None:
     for recipe in RECIPES + SIMILAR:
         if recipe.name in ("wraps.ts", "wraps.mpg", "jumps.ts"):

@@ -112,6 +112,7 @@ def test_meshes_contain_no_homography(fitted: MosaicResult) -> None:
         assert np.abs(np.linalg.lstsq(affine, mesh, rcond=None)[0]).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_vertices_outside_the_view_do_not_affect_the_affine_part(
     hills: Hills, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def test_matched_patches_are_in_the_common_half(explained):
     assert result.adds_a[middle_a < SIDE].sum() > result.adds_a[middle_a > SIDE].sum()
 
 
+@pytest.mark.slow
 def test_the_mean_of_the_rows_is_the_vector(encoder, halves, explained):
     result, a, _ = explained
     vectors = [encoder.embed(image, mpp=1.0) for image in halves]
@@ -56,6 +57,7 @@ def test_the_mean_of_the_rows_is_the_vector(encoder, halves, explained):
     )
 
 
+@pytest.mark.slow
 def test_a_slide_and_its_pixels_give_equal_rows(encoder, halves, tmp_path):
     path = tmp_path / "still.png"
     Image.fromarray(halves[0][:, :SIDE]).save(path)

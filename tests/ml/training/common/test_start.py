@@ -66,6 +66,7 @@ def test_key_point_descriptors_start_from_the_shipped_weights():
     assert_holds(vit.network, read_network(shipped("vit"))[0])
 
 
+@pytest.mark.slow
 def test_encoders_of_regions_start_from_the_shipped_weights(tmp_path):
     config = PatchTrainConfig()
     patches = PatchLearner(config, lambda step: torch.zeros(0), start=shipped("patch-cnn"))

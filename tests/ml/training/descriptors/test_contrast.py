@@ -75,6 +75,7 @@ def trained(config, data, *, out, **more):
     return train_contrast(TrainingRun(config, out, **more), stills, held_out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [TINY, GRAPH, BANK], ids=["cnn", "graph", "graph over a bank"])
 def test_an_interrupted_run_resumes_to_the_same_weights(config, data, tmp_path):
     def stop(done, total, phase):
@@ -93,6 +94,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(config, data, tmp_path):
     assert any(key.startswith("graph.") for key in expected) == config.has_graph
 
 
+@pytest.mark.slow
 def test_the_graph_starts_from_the_cnn_and_can_freeze_it(data, tmp_path):
     trained(TINY, data, out=tmp_path / "cnn")
     start = tmp_path / "cnn" / "cnn.safetensors"

@@ -63,6 +63,7 @@ def stills(data) -> tuple[list[KeypointStill], list[KeypointStill]]:
     return read_stills(data, TINY.stills, progress=no_progress)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_to_the_same_weights(stills, tmp_path):
     def stop(done, total, phase):
         if done == 3:
@@ -140,6 +141,7 @@ def test_one_command_tunes_to_a_sequence_without_labels(data, tmp_path):
     assert descriptor_from_file(tmp_path / "one" / "triplet.safetensors").name == "triplet"
 
 
+@pytest.mark.slow
 def test_a_schedule_that_ends_early_reports_its_length(data, tmp_path):
     page, figures = tmp_path / "page.md", tmp_path / "figures.json"
     page.write_text("<!-- figures: schedule -->\nNot run.\n<!-- end figures -->\n")

@@ -79,6 +79,7 @@ def test_training_ends_after_its_hours_with_weights(data, tmp_path):
     assert read_graph_encoder(summary.weights).dim == base.dim
 
 
+@pytest.mark.slow
 def test_the_result_counts_the_regions_that_fitted_into_memory(data, tmp_path, monkeypatch):
     monkeypatch.setattr(lab_encoder, "MAX_BYTES", 3 * 520 * 520 * 5)
     base = load_encoder("default")

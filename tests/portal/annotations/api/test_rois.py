@@ -92,6 +92,7 @@ def test_bad_outlines_are_refused_as_problems(
     assert not Roi.objects.exists()
 
 
+@pytest.mark.slow
 def test_200_000_vertices_are_refused_with_the_limit(api: APIClient, canvas: Canvas) -> None:
     ring = [[i % 1000, i // 1000] for i in range(200_000)]
     geometry = {"type": "Polygon", "coordinates": [ring]}

@@ -136,6 +136,7 @@ def test_a_tag_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPa
         read("<annotations><track label='" + "x" * 3 * 2**20)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_annotations() -> None:
     data = asap(*[annotation("10 10,30 10,30 30,10 30")] * 5_000).encode()
     reader = reader_of(io.BytesIO(data))

@@ -128,6 +128,7 @@ def children(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return started
 
 
+@pytest.mark.slow
 def test_a_clip_is_written_in_a_child_that_opens_only_the_video_and_scratch(
     api: APIClient, video: Video, children: list[dict[str, Any]]
 ) -> None:

@@ -40,7 +40,7 @@ from portal.operations.doctor import machine
 from tests.portal.archive.storage.conftest import Door
 from tests.portal.archive.support import picture, run_job
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from portal.core.errors import StorageFullError
 from tests.portal.archive.storage.conftest import Door
 from tests.threads import at_once
 
+pytestmark = pytest.mark.slow
+
 Received = Callable[[bytes], tuple[Path, str]]
 DATA = bytes(range(256)) * 8_192  # 2 MiB: more than one piece of a download
 

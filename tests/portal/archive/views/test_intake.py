@@ -189,6 +189,7 @@ def test_a_manager_draws_boxes_on_a_page_and_over_rest(
     assert Slide.objects.get().state == "ready"
 
 
+@pytest.mark.slow
 def test_the_original_of_a_redacted_file_is_downloaded_and_deleted_by_managers(
     page: Client, case: Case, receive: Any, quick: None, annotator: User, settings: Any
 ) -> None:

@@ -21,6 +21,7 @@ from tests.portal.archive.support import picture, run_job, text_of
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_a_preparing_card_shows_its_job_and_polls(page: Client, case: Case, receive: Any) -> None:
     received = receive(case, picture(), "a.png")
     body = text_of(page.get(f"/cases/{case.pk}/"))

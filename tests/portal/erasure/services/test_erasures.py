@@ -38,7 +38,7 @@ from portal.search.thumbnails.regions import roi_thumbnail
 from tests import world
 from tests.portal.archive.support import picture, run_job
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 BOX = {"type": "Polygon", "coordinates": [[[20, 20], [90, 20], [90, 90], [20, 90], [20, 20]]]}
 VECTOR = np.array([0.123456, -7.654321, 3.1415926, 2.7182818], np.float32)
 NAMES = ("ACC-SECRET-1", "PATIENT-KEY-77", "slide.tif", "video.mp4")

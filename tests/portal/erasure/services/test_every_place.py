@@ -40,7 +40,7 @@ from portal.webhooks.models import Webhook, WebhookAttempt, WebhookDelivery
 from tests import world
 from tests.world import World
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 MARKER = "MARKER-7f3a91"
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -150,7 +150,6 @@ def crate(lab: Lab, content: bytes, *, received: int | None = None) -> Upload:
     return upload
 
 
-@pytest.mark.slow
 def test_crates_that_may_contain_the_case_are_erased_and_others_stay(
     made: World, manager: User, lab: Lab, storage: Path, tmp_path: Path, other_lab: Lab
 ) -> None:

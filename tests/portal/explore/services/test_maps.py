@@ -28,6 +28,8 @@ from portal.reader_studies.services.studies import readings_assign, study_create
 from tests.clients import client_of
 from tests.portal.embedded_rois import jobs
 
+pytestmark = pytest.mark.slow
+
 HISTOLOGY = Modality.HISTOLOGY
 
 

@@ -130,6 +130,7 @@ def test_jobs_not_due_or_of_another_queue_or_release_are_skipped(
     assert wait_estimates().keys() == {newer.pk, unknown.pk, gpu.pk}
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25,
     deadline=None,

@@ -23,7 +23,7 @@ from portal.labs.services.invitations import invitation_accept_new, invitation_c
 from portal.labs.services.proof import email_prove
 from tests.clients import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 BEGIN = "/accounts/oidc/lab/"
 LOGIN = "/accounts/login/"
 

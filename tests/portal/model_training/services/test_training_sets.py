@@ -94,6 +94,7 @@ def test_some_patients_are_held_out_and_stay_so(world, manager, lab, tmp_path):
     assert none.held_out == 0 and none.patients == 5
 
 
+@pytest.mark.slow
 def test_a_held_out_patient_stays_held_out_when_others_are_added(world, lab):
     for number in range(30):
         drawn(world, f"S-{number}", f"patient {number}")

@@ -178,6 +178,7 @@ def test_damaged_weights_spoil_neither_new_regions_nor_the_archive(archive, mana
     }
 
 
+@pytest.mark.slow
 def test_a_cancelled_training_leaves_no_picture(archive, manager, monkeypatch):
     learning = request_training(archive, manager)
 

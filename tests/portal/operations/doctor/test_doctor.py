@@ -125,6 +125,7 @@ def test_the_default_encoders_load_in_another_process(settings: Any) -> None:
 # --- pages -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_missing_or_outdated_styles_are_reported(settings: Any, tmp_path: Path) -> None:
     settings.STATICFILES_DIRS = [tmp_path / "dist"]
     settings.STATIC_ROOT = tmp_path / "root"

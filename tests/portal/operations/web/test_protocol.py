@@ -163,6 +163,7 @@ def test_two_hundred_silent_connections_block_no_client_and_are_closed(
     until(lambda: running.connections == 0)
 
 
+@pytest.mark.slow
 def test_an_empty_line_after_an_answer_does_not_prolong_a_connection(run: Any) -> None:
     with run(Recorder()).connect() as client:
         client.sendall(b"GET /a HTTP/1.1\r\nHost: t\r\n\r\n")

@@ -84,6 +84,7 @@ def test_a_slide_is_searched_by_its_rois(world, neighbours):
     assert hits(query, world.user) == [neighbours[1].pk, neighbours[2].pk]
 
 
+@pytest.mark.slow
 def test_a_picture_is_decoded_in_a_child_and_only_its_copy_is_stored(world, neighbours, encoder):
     data = {}
 
@@ -113,6 +114,7 @@ class _Box:
     bounds = (100, 100, 120, 120)
 
 
+@pytest.mark.slow
 def test_an_invalid_picture_fails_with_its_reason(world):
     requested = QueryData(
         source=QuerySource.PICTURE, upload=b"%PDF-1.7", kind="histology", mpp=1.0, lab=world.lab

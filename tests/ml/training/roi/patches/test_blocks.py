@@ -118,6 +118,7 @@ def test_blank_glass_gives_no_blocks():
     assert make_block(np.full((508, 508, 3), 245, np.uint8), 0.5) is None
 
 
+@pytest.mark.slow
 def test_slides_are_cut_at_native_and_half_scale(tmp_path, tissue):
     Image.fromarray(tissue(1016, 1524)).save(tmp_path / "slide.png")
     training_blocks = read_blocks(tmp_path, None, (("slide.png", "p", 0.6),), no_progress)

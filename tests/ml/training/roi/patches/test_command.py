@@ -70,6 +70,7 @@ def with_kept_back(data, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_watches_the_loss_of_patients_it_does_not_learn_from(data, with_kept_back, tmp_path):
     watching, alone = (TrainingRun(TINY, tmp_path / name) for name in ("watching", "alone"))
     assert train_patches(watching, data=with_kept_back)["patients"] == 3
@@ -164,6 +165,7 @@ def test_workers_draw_the_same_batches_as_one_process(blocks, workers):
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_does_not_change_the_weights(data, tmp_path):
     runs = [TrainingRun(TINY, tmp_path / name) for name in ("alone", "workers")]
     for workers, run in zip((0, 2), runs, strict=True):

@@ -270,6 +270,7 @@ def test_pictures_of_a_mosaic_are_opened_in_the_sandbox_first(
     refused(other_portal, unpacked, match)
 
 
+@pytest.mark.slow
 def test_two_rows_of_one_id_are_refused(unpacked: Path, other_portal: Lab1) -> None:
     for table in ("slides", "rois"):
         name = f"records/{table}.jsonl"

@@ -319,6 +319,7 @@ def test_an_import_beyond_the_quota_writes_nothing(
     assert [path.name for path in storage_root().rglob("*")] == ["scratch"]  # and it is empty
 
 
+@pytest.mark.slow
 def test_by_the_command_from_a_folder(
     unpacked: Path, exported: Exported, other_portal: Lab1, capsys: pytest.CaptureFixture[str]
 ) -> None:
