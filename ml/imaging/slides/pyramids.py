@@ -126,6 +126,7 @@ def save_image(
             raised.append(error)
             image.set_kill(True)
 
+    progress(0, 100, phase)  # libvips need not report on a small image
     image.set_progress(True)
     image.signal_connect("eval", on_eval)
     try:
