@@ -50,7 +50,7 @@ _VIDEO_NAMES = (
     "encoder",
 )
 _CONVERTERS = re.compile(r"Lav[cf]|HandBrake|GStreamer|tifffile|ImageMagick", re.I)
-"""How texts of programs begin that write files of any device: they name no device."""
+"""Prefixes of names of programs that convert files; they do not name a device."""
 
 
 def device(*, path: str, progress: Progress = no_progress) -> JsonObject:

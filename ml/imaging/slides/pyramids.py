@@ -110,7 +110,7 @@ def save_image(
 
     Args:
         file_format: "tiff", "jpeg", "png" or "webp". options: of libvips' saver.
-        progress: called with (percent, 100, phase); what it raises stops the work.
+        progress: called with (percent, 100, phase), first with 0; what it raises stops the work.
     Raises:
         CorruptFileError: The image cannot be decoded.
         OSError: The disk is full.

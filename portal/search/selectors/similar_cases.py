@@ -43,7 +43,7 @@ MAX_K = 200  # a page shows no more
 MAX_EXPAND = 10  # farther neighbours may be dissimilar
 MAX_EXAMPLES = 50  # per search; for more, train an encoder
 _FETCH_GROWTH, _MAX_FETCH = 4, 2_000
-"""Regions fetched for one hit per case: first this multiple of k, then of the last; at most."""
+"""Factor by which each attempt fetches more regions, and the most that are fetched."""
 
 
 class SimilarOptions(TypedDict, total=False):

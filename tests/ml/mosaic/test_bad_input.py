@@ -57,7 +57,7 @@ def test_after_a_change_of_resolution_the_first_size_is_kept(
     write_video(video, half, pts_ms=range(600, 1200, 40))
     mosaic = build_mosaic(video, tmp_path / "out", config=GLOBAL)
     assert_nothing_lost(mosaic, len(mosaic.frames))
-    assert len(mosaic.frames) >= 28, "a decoder may lose a frame where the stream begins anew"
+    assert len(mosaic.frames) >= 28, "a decoder may lose a frame where the stream restarts"
     assert mosaic.frame_size_px == (200, 200)
     assert len(mosaic.components) == 1
     assert {f.reason_code for f in mosaic.frames} <= {"", "blurred"}

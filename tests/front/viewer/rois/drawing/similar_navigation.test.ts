@@ -70,7 +70,7 @@ describe("NextSimilar", () => {
     expect(await unknown.similar.next(ROI)).toBe(true);
   });
 
-  it("begins anew with another ROI", async () => {
+  it("restarts with another ROI", async () => {
     const { similar, asked } = made([found([A, true], [B, true])]);
     await similar.next(ROI);
     await similar.next({ id: "roi-2", name: "" });

@@ -15,7 +15,7 @@ it("is in the order of the video where its end was set before its beginning", ()
   expect(span.end(2)).toEqual([2, 8]);
 });
 
-it("is gone when it is cancelled, and begins anew when it is begun again", () => {
+it("is gone when it is cancelled, and restarts when it is begun again", () => {
   const span = new OpenSpan();
   span.begin(3);
   span.begin(4);
