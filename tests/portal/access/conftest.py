@@ -58,7 +58,7 @@ def scene(
     """Built once: it decodes a slide and a video."""
     folder = tmp_path_factory.mktemp("access")
     with django_db_blocker.unblock(), world.rolled_back(folder):
-        yield _built(folder)
+        yield scene_build(folder)
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,8 @@ def _apart(db: None) -> Iterator[None]:
     cache.clear()
 
 
-def _built(folder: Path) -> Scene:
+def scene_build(folder: Path) -> Scene:
+    """Create the world, the cast and the objects that addresses name."""
     lab = Lab.objects.create(name="North", slug="north")
     other = Lab.objects.create(name="South", slug="south")
     cast = cast_of(lab, other)
