@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from tests.browser.conftest import FRAME_BITS, FRAME_SIZE
@@ -104,6 +107,46 @@ def test_the_list_filters_by_label(open_viewer: Any, slide: Any, annotator: Any,
     viewer.page.select_option("[data-roi-filter]", str(label.pk))
     viewer.wait_text("[data-roi-count]", "1 of 2")
     expect(viewer.page.locator(".roi-row")).to_have_count(1)
+
+
+def test_regions_that_are_selected_together_have_a_yellow_edge(
+    open_viewer: Any, slide: Any, annotator: Any
+) -> None:
+    for left in (400, 800, 1200):
+        _roi(slide, annotator, left=left)
+    viewer = open_viewer(slide)
+    corners = [(left, top) for left in (400, 800, 1200) for top in (300, 400)]
+    assert _yellow_near(viewer, corners) == [False] * 6
+    viewer.key("Control+a")
+    assert _yellow_near(viewer, corners) == [True] * 6
+    viewer.key("Escape")
+    viewer.page.locator(".roi-row").first.click()
+    viewer.page.locator(".roi-row").nth(1).click(modifiers=["Control"])
+    viewer.page.locator("[data-map]").focus()
+    viewer.key("Home")
+    assert _yellow_near(viewer, corners).count(True) == 4
+
+
+def _yellow_near(viewer: Any, points: list[tuple[float, float]]) -> list[bool]:
+    """Whether a yellow of the selection is within six pixels of each point of the canvas."""
+    places = viewer.places(points)
+    picture = np.asarray(Image.open(io.BytesIO(viewer.page.screenshot())).convert("RGB"))
+    yellow = (picture[..., 0] > 220) & (picture[..., 1] > 180) & (picture[..., 2] < 90)
+    windows = [yellow[round(y) - 6 : round(y) + 7, round(x) - 6 : round(x) + 7] for x, y in places]
+    return [bool(window.any()) for window in windows]
+
+
+@pytest.mark.parametrize("width", [1366, 1920])
+def test_the_timeline_of_a_video_is_as_wide_as_its_image(
+    open_viewer: Any, video: Any, width: int
+) -> None:
+    viewer = open_viewer(video)
+    viewer.page.set_viewport_size({"width": width, "height": 1080})
+    settle(viewer.page)
+    image, track = (
+        viewer.page.locator(name).first.bounding_box() for name in ("[data-map]", ".timeline-track")
+    )
+    assert track["width"] > 0.95 * image["width"]
 
 
 def test_stepping_through_a_video_shows_the_right_frames(open_viewer: Any, video: Any) -> None:

@@ -14,8 +14,11 @@ import Style from "ol/style/Style";
 import Text from "ol/style/Text";
 import type { FeatureLike } from "ol/Feature";
 
-/** A light edge under what is selected or being drawn. */
+/** A light edge under what is being drawn. */
 const HALO = "rgba(255, 255, 255, 0.9)";
+/** Under what is selected, as in QuPath; with a dark edge it is visible on white glass. */
+const SELECTION_EDGE = "#ffd21f";
+const DARK_EDGE = "rgba(10, 16, 20, 0.7)";
 /** Enough to tell a filled ROI from an outline; the tissue stays legible. */
 const FILL_ALPHA = 0.22;
 const NAME_FONT = '600 13px "IBM Plex Sans Variable", system-ui, sans-serif';
@@ -99,11 +102,11 @@ export function pointStyles(color: string): Style[] {
   return styles;
 }
 
-/** A white ring around each, as a line has when it is selected. */
+/** A yellow ring around each, as a line has when it is selected. */
 export function selectedPointStyles(color: string): Style[] {
   const ring = (radius: number, line: string, width: number): Style =>
     new Style({ image: new CircleStyle({ radius, stroke: new Stroke({ color: line, width }), declutterMode: "none" }), zIndex: 1000 });
-  return [ring(POINT_RADIUS + 5, "rgba(10, 16, 20, 0.7)", 5), ring(POINT_RADIUS + 5, "#fff", 3), ...pointStyles(color)];
+  return [ring(POINT_RADIUS + 5, DARK_EDGE, 5), ring(POINT_RADIUS + 5, SELECTION_EDGE, 3), ...pointStyles(color)];
 }
 
 function verticesOf(feature: FeatureLike): MultiPoint | undefined {
@@ -124,10 +127,11 @@ export interface SelectedLook {
 /** With more handles than this, the outline would disappear under them. */
 const VERTICES_SHOWN_UP_TO = 400;
 
-/** A light edge, a thick line, and a handle on each vertex unless there are too many. */
+/** A yellow edge, a thick line, and a handle on each vertex unless there are too many. */
 export function selectedStyles(feature: FeatureLike, color: string, adjustments: SelectedLook): Style[] {
   const styles = [
-    new Style({ stroke: new Stroke({ color: HALO, width: 6 }), zIndex: 1000 }),
+    new Style({ stroke: new Stroke({ color: DARK_EDGE, width: 9 }), zIndex: 999 }),
+    new Style({ stroke: new Stroke({ color: SELECTION_EDGE, width: 7 }), zIndex: 1000 }),
     new Style({
       stroke: new Stroke({ color, width: 3 }),
       ...(adjustments.filled ? { fill: new Fill({ color: withAlpha(color, FILL_ALPHA) }) } : {}),
