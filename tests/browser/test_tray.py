@@ -96,6 +96,27 @@ def test_the_next_image_opens_without_a_page_load(
     assert viewer.problems == []
 
 
+def test_images_are_in_the_order_of_their_names(
+    open_viewer: Any, open_page: Any, ingest: Any, slide_file: Path, video_file: Path, annotator: Any
+) -> None:
+    first = ingest(slide_file)
+    with DATABASE:
+        _add(first.case, "section 10.png", _still(1), annotator)
+        _add(first.case, "numbered.mp4", video_file.read_bytes(), annotator)
+        _add(first.case, "section 2.png", _still(2), annotator)
+        _add(first.case, "Section 1.png", _still(3), annotator)
+    names = ["blots.tif", "Section 1.png", "section 2.png", "section 10.png", "numbered.mp4"]
+    expect(open_viewer(first).page.locator("[data-tray-image] .tray-name")).to_have_text(names)
+    page = open_page(f"/cases/{first.case_id}/")
+    expect(page.locator(".card__title")).to_have_text(names)
+
+
+def _add(case: Any, name: str, content: bytes, user: Any) -> None:
+    from portal.archive.services.items import item_receive
+
+    run_job(item_receive(case=case, file=io.BytesIO(content), filename=name, user=user).job)
+
+
 def test_edits_undo_and_selection_belong_to_their_image(
     open_viewer: Any, ingest: Any, slide_file: Path, add_images: Any
 ) -> None:

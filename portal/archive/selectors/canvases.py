@@ -5,10 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
-from portal.archive.models import Canvas, Video
+from ml.natural_order import natural_key
+from portal.archive.models import Canvas, CanvasKind, Video
 from portal.archive.selectors.stains import stain_shown
 from portal.core.errors import NotFoundError
 from portal.core.registry import Registry
@@ -54,8 +56,12 @@ class TrayImage:
 
 
 def tray_images(*, user: User, case_id: uuid.UUID) -> list[TrayImage]:
-    """The images of a case that the person may see. The number of queries is constant."""
-    canvases = list(canvases_of_case(user=user, case_id=case_id))
+    """The images of a case that the person may see, in the order of the case's page.
+
+    Slides and stills, videos, mosaics, each in natural order of names. The number of queries is
+    constant.
+    """
+    canvases = sorted(canvases_of_case(user=user, case_id=case_id), key=_tray_order)
     ids = [canvas.pk for canvas in canvases]
     counted = [(name, count(user, ids)) for name, count in CANVAS_COUNTERS.items()]
     return [
@@ -66,6 +72,12 @@ def tray_images(*, user: User, case_id: uuid.UUID) -> list[TrayImage]:
         )
         for canvas in canvases
     ]
+
+
+def _tray_order(canvas: Canvas) -> tuple[Any, ...]:
+    kinds = (CanvasKind.VIDEO, CanvasKind.MOSAIC)
+    section = kinds.index(canvas.kind) + 1 if canvas.kind in kinds else 0
+    return section, natural_key(canvas.name), canvas.pk
 
 
 def canvas_video(canvas: Canvas) -> Video:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from django.db.models import QuerySet
 
+from ml.natural_order import natural_key
 from portal.archive.models import CaseItem, Slide, Video
 from portal.archive.storage import files as storage
 from portal.core.errors import NotFoundError
@@ -61,11 +62,11 @@ def item_get(*, user: User, kind: str, item_id: uuid.UUID) -> Slide | Video:
 
 
 def item_cards(items: Iterable[CaseItem], *, user: User) -> list[ItemCard]:
-    """Items with their newest jobs, where the person may see jobs: one query for all of a kind.
+    """Items in natural order of names, with their newest jobs where the person may see jobs.
 
-    The caller may see the items.
+    One query for all of a kind. The caller may see the items.
     """
-    items = list(items)
+    items = sorted(items, key=lambda item: (natural_key(item.name), item.pk))
     if not items:
         return []
     kind = str(items[0]._meta.model_name)
