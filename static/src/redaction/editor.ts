@@ -74,10 +74,16 @@ export class RedactionEditor {
       problem.hidden = false;
       this.stage.removeAttribute("aria-busy");
     });
+    const fit = (): void => {
+      if (!image.naturalHeight) return;
+      this.form.style.setProperty("--picture-ratio", String(image.naturalWidth / image.naturalHeight));
+    };
     image.addEventListener("load", () => {
       problem.hidden = true;
       this.stage.removeAttribute("aria-busy");
+      fit();
     });
+    fit();
     slider?.addEventListener("input", () => {
       clearTimeout(timer);
       timer = window.setTimeout(() => {

@@ -127,6 +127,23 @@ def test_picture_and_frames_of_a_held_video_fit_into_the_window(
     expect(page.get_by_role("button", name="Redact and release")).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.parametrize("size", [(1366, 768), (1920, 1080)])
+def test_a_small_picture_fills_the_height_of_the_window_next_to_its_actions(
+    open_page: Callable[..., Any], held: None, manager: Any, size: tuple[int, int]
+) -> None:
+    page = open_page("/lab/intake/", user=manager)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.get_by_role("link", name="Redact").click()
+    image = page.locator("[data-redaction-stage] img")
+    expect(image).not_to_have_js_property("naturalWidth", 0)
+    stage = page.locator("[data-redaction-stage]").bounding_box()
+    side = page.locator(".redaction__side").bounding_box()
+    assert stage["height"] > 0.55 * size[1]
+    assert stage["width"] / stage["height"] == pytest.approx(640 / 400, rel=0.01)
+    assert 0 < side["x"] - (stage["x"] + stage["width"]) < 48
+    expect(page.get_by_role("button", name="Redact and release")).to_be_in_viewport(ratio=1)
+
+
 def test_a_template_of_one_still_redacts_another(
     open_page: Callable[..., Any],
     storage: Path,
