@@ -68,7 +68,7 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
         has_icc = slide.icc_profile is not None
     with TileSource(pixels or source, display_range=info.display_range) as tiles:
         tiles.tile(len(tiles.levels) - 1, 0, 0)
-    progress(100, 100, "done")
+    progress(100, 100, "storing")
     name = pixels.relative_to(folder).as_posix() if pixels else None
     vendor = {"still": "still"}.get(kind, "ome-zarr" if name == PIXELS_NAME else info.vendor)
     stain = stain_of_file(source if name in (None, PIXELS_NAME) else folder / name)
@@ -133,7 +133,7 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
     table = info.frames
     save_frame_table(table, folder / FRAMES_NAME)
     (folder / POSTER_NAME).write_bytes(encode_jpeg(poster_frame(source, info)))
-    progress(100, 100, "done")
+    progress(100, 100, "storing")
     inspection = VideoInspection(
         kind="video",
         geometry=info.geometry,

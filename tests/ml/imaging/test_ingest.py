@@ -68,6 +68,17 @@ def test_a_slide_is_described_and_its_thumbnail_written(pyramid: Path, tmp_path:
         assert thumbnail.size == (512, 439)
 
 
+def test_the_last_phase_of_an_inspection_does_not_say_that_the_job_is_done(
+    pyramid: Path, make_video: MakeVideo, tmp_path: Path
+) -> None:
+    phases: list[str] = []
+    for inspect, path in ((inspect_slide, pyramid), (inspect_video, make_video("a.mp4", "libx264", frames=3))):
+        out = tmp_path / inspect.__name__
+        out.mkdir()
+        inspect(path=str(path), out_dir=str(out), progress=lambda *step: phases.append(step[2]))
+    assert phases and "done" not in phases
+
+
 def test_a_still_is_converted_to_a_pyramid_whose_tiles_pass_through(
     tmp_path: Path, gradient: ImageU8
 ) -> None:
