@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from ml.imaging.videos.video import iter_frames
 from tests.browser.conftest import FRAME_BITS, run_job, wait_for_jobs
-from tests.browser.viewer_page import ViewerPage
+from tests.browser.viewer_page import ViewerPage, settle
 
 pytestmark = pytest.mark.browser
 
@@ -267,6 +267,40 @@ def test_deleted_events_are_listed_and_restored(video: ViewerPage, add_event: An
     expect(rows(video)).to_have_count(0)
     video.wait_saved()
     assert stored(video) == []
+
+
+def test_a_late_answer_does_not_bring_back_an_older_list_of_deleted_events(
+    video: ViewerPage, add_event: Any
+) -> None:
+    page = video.page
+    with video.database:
+        add_event("Polyp", 5)
+    video.open()
+    events_tab(video)
+    page.locator("[data-event-deleted] summary").click()
+    deleted = page.locator("[data-event-deleted] li")
+    expect(deleted).to_have_text("None.")
+    rows(video).click()
+    page.get_by_role("button", name="Delete the event").click()
+    expect(deleted).to_contain_text("Polyp")
+    late: list[tuple[Any, Any]] = []
+
+    def hold_first(route: Any) -> None:
+        if late:
+            route.continue_()
+        else:
+            late.append((route, route.fetch()))
+
+    page.route("**/video-events/?*deleted=true*", hold_first)
+    page.locator("[data-event-deleted] summary").click()
+    page.locator("[data-event-deleted] summary").click()  # loads it
+    page.get_by_role("button", name="Restore Polyp").click()
+    expect(deleted).to_have_text("None.")
+    route, answer = late[0]
+    with page.expect_response("**/video-events/?*deleted=true*"):
+        route.fulfill(response=answer)
+    settle(page)
+    expect(deleted).to_have_text("None.")
 
 
 def test_changes_of_others_appear_in_the_open_viewer(

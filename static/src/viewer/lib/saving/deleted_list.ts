@@ -16,6 +16,7 @@ export interface DeletedKind<S> {
 
 export class DeletedList<S extends SavedObject> {
   private readonly list: HTMLElement;
+  private loadCount = 0;
 
   constructor(
     private readonly host: HTMLElement,
@@ -29,12 +30,16 @@ export class DeletedList<S extends SavedObject> {
 
   private async load(): Promise<void> {
     if (!this.host.hasAttribute("open")) return;
+    this.loadCount += 1;
+    const number = this.loadCount;
     try {
       const objects = await this.kind.load();
+      if (number !== this.loadCount) return; // a later load knows more
       objects.sort((a, b) => (b.deleted_at ?? "").localeCompare(a.deleted_at ?? ""));
       const rows = objects.map((object) => this.row(object));
       this.list.replaceChildren(...(rows.length ? rows : [element("li", { class: "muted" }, "None.")]));
     } catch (error) {
+      if (number !== this.loadCount) return;
       const reason = error instanceof Error ? error.message : "";
       this.list.replaceChildren(element("li", {}, `They could not be read. ${reason}`));
     }
