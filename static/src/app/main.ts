@@ -5,7 +5,7 @@ import { watchConfirmations } from "./confirmation";
 import { watchCopyButtons } from "./copy_buttons";
 import { watchDialogs } from "./dialogs";
 import { watchForms } from "./forms";
-import { restoreHit, watchHits } from "./search_hits";
+import { foldFilters, restoreHit, watchHits } from "./search_hits";
 import { watchInbox } from "./inbox";
 import { watchHotkeys } from "./hotkeys";
 import { watchJobs } from "./jobs_table";
@@ -45,6 +45,7 @@ watchRows();
 
 function refresh(root: ParentNode): void {
   localiseTimes(root);
+  foldFilters(root);
 }
 
 document.addEventListener("DOMContentLoaded", () => {

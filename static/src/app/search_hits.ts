@@ -33,6 +33,12 @@ export function watchHits(): void {
   });
 }
 
+/** Close the filters where they would push the hits below the window; a click opens them. */
+export function foldFilters(root: ParentNode): void {
+  if (!matchMedia("(max-width: 900px)").matches) return;
+  for (const filters of root.querySelectorAll<HTMLDetailsElement>("[data-facets]")) filters.open = false;
+}
+
 /** Focus the hit that was opened last, if the browser returned to the list. */
 export function restoreHit(): void {
   const [entry] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];

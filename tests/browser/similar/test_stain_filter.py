@@ -55,7 +55,9 @@ def say_in_viewer(viewer: Any, before: str, stain: str) -> None:
     expect(dialog).to_be_hidden()
 
 
-def test_what_the_results_say_fills_a_large_window(open_viewer: Any, slides: list[Any]) -> None:
+def test_results_fill_a_large_window_and_begin_in_that_of_a_tablet(
+    open_viewer: Any, slides: list[Any]
+) -> None:
     viewer = open_viewer(slides[1])
     page = viewer.page
     page.set_viewport_size({"width": 1920, "height": 1080})
@@ -69,6 +71,14 @@ def test_what_the_results_say_fills_a_large_window(open_viewer: Any, slides: lis
     assert last["x"] + last["width"] > panel["x"] + 0.95 * panel["width"]
     bar = page.locator(".vote__bar").first.bounding_box()
     assert bar["width"] > 0.3 * last["width"]  # not a long way from its name
+    page.set_viewport_size({"width": 768, "height": 1024})
+    page.reload()
+    expect(page.locator("#similar a[href*='?roi=']").first).to_be_in_viewport()
+    diagnosis = page.get_by_role("heading", name="Diagnosis", exact=True)
+    expect(page.locator(".facet").first).to_be_hidden()
+    expect(diagnosis).to_have_count(0)
+    page.get_by_text("Filters", exact=True).click()
+    expect(diagnosis).to_be_visible()
 
 
 def test_a_stain_is_set_and_filters_searches(open_viewer: Any, slides: list[Any]) -> None:
