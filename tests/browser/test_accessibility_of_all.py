@@ -41,7 +41,7 @@ def test_every_page_passes_the_accessibility_rules(
     visitors["anonymous"] = browser.new_context(viewport={"width": 1366, "height": 768})
     seen = {who: Seen(context.new_page(), open_server.url) for who, context in visitors.items()}
     pages = html_pages(scene)
-    for name, (who, path) in pages.items():
+    for who, path in pages.values():
         seen[who].go(path)
     visitors["anonymous"].close()
     complaints = seen["manager"].complaints + seen["anonymous"].complaints

@@ -97,7 +97,12 @@ def test_the_next_image_opens_without_a_page_load(
 
 
 def test_images_are_in_the_order_of_their_names(
-    open_viewer: Any, open_page: Any, ingest: Any, slide_file: Path, video_file: Path, annotator: Any
+    open_viewer: Any,
+    open_page: Any,
+    ingest: Any,
+    slide_file: Path,
+    video_file: Path,
+    annotator: Any,
 ) -> None:
     first = ingest(slide_file)
     with DATABASE:

@@ -72,7 +72,8 @@ def test_the_last_phase_of_an_inspection_does_not_say_that_the_job_is_done(
     pyramid: Path, make_video: MakeVideo, tmp_path: Path
 ) -> None:
     phases: list[str] = []
-    for inspect, path in ((inspect_slide, pyramid), (inspect_video, make_video("a.mp4", "libx264", frames=3))):
+    video = make_video("a.mp4", "libx264", frames=3)
+    for inspect, path in ((inspect_slide, pyramid), (inspect_video, video)):
         out = tmp_path / inspect.__name__
         out.mkdir()
         inspect(path=str(path), out_dir=str(out), progress=lambda *step: phases.append(step[2]))
