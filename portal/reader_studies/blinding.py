@@ -50,7 +50,7 @@ _OF_MANY = {"rois.saved_in_bulk": ("canvas_id",), "job.ended": ("target_id",)}
 
 def blinding_register() -> None:
     """Register the hidden rows of each model; called once, when the portal starts."""
-    HIDDEN_ROWS.register(Roi)(lambda user: Q(pk__in=rois_hidden_from(user)))
+    HIDDEN_ROWS.register(Roi)(_rois)
     for model in (
         Embedding,
         Followup,
@@ -78,14 +78,7 @@ def rois_hidden_from(user: User) -> QuerySet[Roi]:
 
     Only ROIs of images with a blind reading are examined.
     """
-    blind = _blind_assignments()
-    mine = blind.filter(person=user).values("canvas_id")
-    hidden_rois = (
-        _rois_on_blind_canvases()
-        .exclude(created_by=user)
-        .filter(Q(canvas__in=mine) | _drawn_blindly())
-    )
-    return hidden_rois.order_by().values("pk")  # type: ignore[return-value]
+    return Roi.all_objects.filter(_rois(user)).order_by().values("pk")  # type: ignore[return-value]
 
 
 def events_unseen(events: Sequence[Event]) -> set[int]:
@@ -112,6 +105,21 @@ def canvas_is_blind(canvas_id: uuid.UUID) -> bool:
     """Return whether the image has a blind reading, so that members of its lab see different
     regions."""
     return _blind_assignments().filter(canvas=canvas_id).exists()
+
+
+def _rois(user: User) -> Q:
+    """Condition on others' ROIs of an image that the user reads blindly, and on those that a blind
+    reader drew since the assignment.
+
+    Its first part is an uncorrelated subquery, so that other images' ROIs cost one comparison.
+    """
+    assignments = _blind_assignments().filter(
+        Q(person=user)
+        | Q(person=OuterRef("created_by_id"), created_at__lte=OuterRef("created_at")),
+        canvas=OuterRef("canvas_id"),
+    )
+    on_blind_canvas = Q(canvas__in=_blind_assignments().values("canvas_id"))
+    return on_blind_canvas & ~Q(created_by=user) & Q(Exists(assignments))
 
 
 def _rois_on_blind_canvases() -> QuerySet[Roi]:

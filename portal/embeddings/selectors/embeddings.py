@@ -143,10 +143,10 @@ def vector_of(row: Embedding) -> ArrayF32:
 
 
 def vectors_by_id(ids: ArrayI64, *, dim: int) -> tuple[ArrayI64, ArrayF32]:
-    """Ids that still exist, ascending, and their (N, dim) vectors."""
+    """Ids that still exist, also in the trash, ascending, and their (N, dim) vectors."""
     pairs: list[tuple[int, bytes | memoryview]] = []
     for start in range(0, len(ids), CHUNK_ROWS):
-        rows = Embedding.objects.filter(pk__in=ids[start : start + CHUNK_ROWS].tolist())
+        rows = Embedding.all_objects.filter(pk__in=ids[start : start + CHUNK_ROWS].tolist())
         pairs += rows.order_by("pk").values_list("pk", "vector")
     return vectors_stacked(pairs, dim)
 

@@ -15,15 +15,28 @@ from portal.embeddings.selectors.embeddings import ids_in, ids_of_rows, ids_on
 from portal.labs.models import User
 from portal.search.selectors.filters import Filters, canvases_matching, rois_matching
 
+_HIT_FIELDS = (
+    *("lab", "roi_version", "roi__lab", "roi__name", "roi__version", "roi__review_state"),
+    *("roi__left", "roi__top", "roi__right", "roi__bottom", "roi__frame_pts", "roi__area_px"),
+    *("roi__label__name", "roi__label__color"),
+    *("roi__canvas__lab", "roi__canvas__name", "roi__canvas__kind", "roi__canvas__modality"),
+    *("roi__canvas__mpp_x", "roi__canvas__mpp_y", "roi__canvas__pixels_path"),
+    *("roi__canvas__display_range", "roi__canvas__file_display_range", "roi__canvas__slide__stain"),
+    *("roi__canvas__case__accession", "roi__canvas__case__organ"),
+    *("roi__canvas__case__diagnosis", "roi__canvas__case__patient_key"),
+)
+"""Columns of a hit that pages, pictures and reports use, about a third of all."""
+
 
 def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
-    """Embeddings of the case's patient, or of the case if its patient is unknown."""
-    canvases = Canvas.objects.filter(lab_id=scope.lab_id)
+    """Embeddings of the case's patient, or of the case if its patient is unknown, with those in the
+    trash."""
+    canvases = Canvas.all_objects.filter(lab_id=scope.lab_id)
     if case.patient_key:
         canvases = canvases.filter(case__patient_key=case.patient_key)
     else:
         canvases = canvases.filter(case=case)
-    return ids_on(scope, canvases)
+    return ids_on(scope, canvases, Embedding.all_objects.all())
 
 
 def ids_matching(scope: Scope, filters: Filters, *, case_id: uuid.UUID | None) -> ArrayI64:
@@ -62,14 +75,11 @@ def hit_rows(user: User, ids: ArrayI64) -> QuerySet[Embedding]:
 
 
 def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
-    """Rows of the hits for a page, filtered by permission. One query."""
-    rows = (
-        hit_rows(user, ids)
-        .select_related("roi__canvas__case", "roi__canvas__slide", "roi__label")
-        .defer("vector", "roi__foreign", "roi__geometry", "roi__canvas__levels")
-        .defer("roi__canvas__slide__properties", "roi__canvas__slide__warnings")
+    """Rows of the hits with the fields that pages show, filtered by permission. One query."""
+    rows = hit_rows(user, ids).select_related(
+        "roi__canvas__case", "roi__canvas__slide", "roi__label"
     )
-    return {row.pk: row for row in rows}
+    return {row.pk: row for row in rows.only(*_HIT_FIELDS)}
 
 
 def cases_embedded_count(user: User, scope: Scope, *, left_out: Case | None, at_most: int) -> int:

@@ -186,15 +186,15 @@ def roi_to_search(user: User, roi_id: uuid.UUID) -> tuple[Roi, uuid.UUID]:
     Raises:
         NotFoundError: Neither applies.
     """
-    try:
-        roi = roi_get(user, roi_id, with_shared=False)
-    except NotFoundError:
-        roi = roi_get(user, roi_id)
-        share = share_seen(user, roi.canvas.case)
-        if share is None:  # it ended in the meantime
-            raise
-        return roi, share.with_lab_id
-    return roi, roi.lab_id
+    rows = Roi.objects.owned_by(user).select_related("canvas__case")
+    roi: Roi | None = rows.filter(pk=roi_id).first()
+    if roi is not None:
+        return roi, roi.lab_id
+    roi = roi_get(user, roi_id)
+    share = share_seen(user, roi.canvas.case)
+    if share is None:  # it ended in the meantime
+        raise NotFoundError("There is no such region.")
+    return roi, share.with_lab_id
 
 
 def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
