@@ -7,9 +7,6 @@ import os
 import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.production")
-# Requests run in parallel already: threads within one (numpy's, FAISS's) only spin.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 django.setup()
 
