@@ -82,6 +82,15 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the folders of ``SLOW`` where the chosen marks leave slow tests out."""
+    chosen = config.option.markexpr
+    if "not slow" not in chosen or " or " in chosen:
+        return None
+    folder = f"{collection_path.relative_to(config.rootpath).as_posix()}/"
+    return True if folder in SLOW else None
+
+
 def _priority(item: pytest.Item) -> int:
     return next((i for i, path in enumerate(LONG) if item.nodeid.startswith(path)), len(LONG))
 
