@@ -11,10 +11,11 @@ from pathlib import Path
 
 from tests.bench.measure import Section
 
-SEPARATE_MEASURES = ("mixed --servers", "uploads", "frames")
+SEPARATE_MEASURES = ("search", "mixed --servers", "uploads", "frames")
 OF_DATA = ("outlines",)
 """Measured in processes of their own, one after the other: Django is set up on SQLite in this one,
-and a browser forbids the database. Those of the second kind need ``TESSERA_DATA``."""
+it has more threads than a web process, and a browser forbids the database. Those of the second
+kind need ``TESSERA_DATA``."""
 
 
 def main() -> int:
@@ -33,7 +34,6 @@ def main() -> int:
             models,
             mosaics,
             report,
-            search,
             tiles,
             webhooks,
             windows,
@@ -50,7 +50,6 @@ def main() -> int:
             lambda: imports.import_of_many(portal),
             lambda: webhooks.webhooks_to_a_failing_receiver(portal),
             lambda: windows.rois_per_window(portal),
-            lambda: search.search_at_the_rest_edge(portal),
             lambda: models.roi_to_embedding(portal.slide_path),
             lambda: models.roi_sizes(portal.slide_path),
             keypoints.pair_by_descriptor,

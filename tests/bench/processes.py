@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +83,9 @@ def _role(command: bytes) -> str:
     if b"celery" in command or b"reaper" in command:
         return "worker"
     return ""
+
+
+def restart_as_web_process() -> None:
+    """Restart the running program with as many threads for NumPy and FAISS as ``manage.py web``."""
+    if not os.environ.keys() >= ONE_THREAD.keys():
+        os.execve(sys.executable, sys.orig_argv, os.environ | ONE_THREAD)
