@@ -81,11 +81,11 @@ def _named(default: T, source: T, names: Mapping[str, Any]) -> T:
     return changed
 
 
-def config_hash(config: Any, *more: bytes) -> str:
+def config_hash(config: Any, *extra: bytes) -> str:
     """16 hexadecimal digits over a configuration (and, if given, the bytes of its weights)."""
     text = json.dumps(dataclasses.asdict(config), sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode())
-    for data in more:
+    for data in extra:
         digest.update(data)
     return digest.hexdigest()[:HASH_DIGITS]
 

@@ -72,9 +72,9 @@ def write_json(path: Path, value: Any, *, durable: bool = False) -> None:
 
 def write_npz(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
     """Write named arrays to an ``.npz`` file, whole or not at all."""
-    named: dict[str, Any] = dict(arrays)  # savez has a bool among its own keywords
+    arrays_by_name: dict[str, Any] = dict(arrays)  # savez has a bool among its own keywords
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **named)
+        np.savez(file, **arrays_by_name)
 
 
 def sync_folder(folder: Path) -> None:

@@ -99,12 +99,12 @@ def inside_convex(outline: ArrayF64, xy: ArrayF64, *, margin_px: float = 0.5) ->
     Args:
         outline: (K, 2), in either direction.
     """
-    ahead = np.roll(outline, -1, axis=0)
-    edge = ahead - outline
-    area = float(np.sum(outline[:, 0] * ahead[:, 1] - ahead[:, 0] * outline[:, 1]))
+    next_vertices = np.roll(outline, -1, axis=0)
+    edge = next_vertices - outline
+    area = float(np.sum(outline[:, 0] * next_vertices[:, 1] - next_vertices[:, 0] * outline[:, 1]))
     length = np.maximum(np.linalg.norm(edge, axis=1), NO_LENGTH_PX)
-    away = xy[:, None, :] - outline[None]
-    cross = edge[:, 0] * away[..., 1] - edge[:, 1] * away[..., 0]
+    offsets = xy[:, None, :] - outline[None]
+    cross = edge[:, 0] * offsets[..., 1] - edge[:, 1] * offsets[..., 0]
     distance = np.sign(area) * cross / length
     return np.asarray((distance >= -margin_px).all(axis=1))
 

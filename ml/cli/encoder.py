@@ -20,7 +20,7 @@ class ModelLine(TypedDict):
     tile_px: int
     mpp: float
     unverified: str
-    here: bool
+    has_weights: bool
 
 
 @final
@@ -31,7 +31,7 @@ class ModelList(TypedDict):
 
 
 @final
-class MadeEncoder(TypedDict):
+class WrittenEncoder(TypedDict):
     """Result of ``encoder make``."""
 
     out: str
@@ -69,16 +69,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     make.add_argument("--density", type=float, default=1.0, help="patches per patch area (1)")
 
 
-def run(args: argparse.Namespace) -> ModelList | MadeEncoder:
+def run(args: argparse.Namespace) -> ModelList | WrittenEncoder:
     """Make an encoder, or list the recipes.
 
     Raises:
         MlError: the features cannot be loaded, or a number makes no sense.
     """
-    return _listed() if args.action == "list" else _made(args)
+    return _listed() if args.action == "list" else _write_encoder(args)
 
 
-def describe(result: ModelList | MadeEncoder) -> str:
+def describe(result: ModelList | WrittenEncoder) -> str:
     """Text with a paragraph for each model, or with the written encoder."""
     if "models" not in result:
         return (
@@ -87,10 +87,11 @@ def describe(result: ModelList | MadeEncoder) -> str:
         )
     lines = []
     for model in result["models"]:
-        here = "weights here" if model["here"] else "no weights here"
+        availability = "weights here" if model["has_weights"] else "no weights here"
         lines.append(
             f"hub:{model['name']}: {model['repository']}, {model['dim']} dimensions, patches of"
-            f" {model['tile_px']} px at {model['mpp']} um/px, {here}\n    {model['licence']}"
+            f" {model['tile_px']} px at {model['mpp']} um/px, {availability}\n"
+            f"    {model['licence']}"
         )
     return "\n".join(lines)
 
@@ -103,9 +104,9 @@ def _listed() -> ModelList:
     models: list[ModelLine] = []
     for recipe in RECIPES.values():
         try:
-            here = weights_file(recipe).is_file()
+            has_weights = weights_file(recipe).is_file()
         except WeightsError:
-            here = False
+            has_weights = False
         models.append(
             {
                 "name": recipe.name,
@@ -116,13 +117,13 @@ def _listed() -> ModelList:
                 "tile_px": recipe.tile_px,
                 "mpp": recipe.mpp,
                 "unverified": recipe.unverified,
-                "here": here,
+                "has_weights": has_weights,
             }
         )
     return {"models": models}
 
 
-def _made(args: argparse.Namespace) -> MadeEncoder:
+def _write_encoder(args: argparse.Namespace) -> WrittenEncoder:
     from ml.roi.load import ENDING
     from ml.roi.mean_encoder import save_mean_encoder
 

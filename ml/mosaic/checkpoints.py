@@ -76,8 +76,8 @@ class Stages:
         arrays: list[npt.NDArray[Any]] = []
         tree = json.dumps(_encoded(value, arrays))
         path = self.folder / f"{name}.npz"
-        named = {f"a{i}": array for i, array in enumerate(arrays)}
-        write_npz(path, {"key": np.array(self._key), "tree": np.array(tree), **named})
+        arrays_by_name = {f"a{i}": array for i, array in enumerate(arrays)}
+        write_npz(path, {"key": np.array(self._key), "tree": np.array(tree), **arrays_by_name})
 
     def clear(self, *, keep: Sequence[str] = ()) -> None:
         """Remove all files and folders but those named in ``keep``."""

@@ -101,7 +101,7 @@ def track_outline(
     """
     outlines: list[TrackedOutline] = []
     follower: _Follower | None = None
-    failed = 0
+    failure_count = 0
     for index, image in prefetched_frames(frames):
         if follower is None:
             follower = _Follower(image, xy, config)
@@ -109,12 +109,12 @@ def track_outline(
             continue
         try:
             outlines.append(follower.follow(index, image))
-            failed = 0
+            failure_count = 0
         except _LostError as error:
-            failed += 1
-            if failed > config.patience or error.is_final:
+            failure_count += 1
+            if failure_count > config.patience or error.is_final:
                 return Track(tuple(outlines), str(error))
-    return Track(tuple(outlines), "too few key points agree" if failed else "")
+    return Track(tuple(outlines), "too few key points agree" if failure_count else "")
 
 
 def key_outlines(track: Track, tolerance_px: float) -> Iterator[TrackedOutline]:

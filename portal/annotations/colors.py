@@ -62,21 +62,27 @@ _LAB_FROM_LMS = np.array(
 
 def distance(first: str, second: str) -> float:
     """The least distance of two colours ``#rrggbb`` over all kinds of colour vision."""
-    return float(np.linalg.norm(_seen((first,)) - _seen((second,)), axis=-1).min())
+    return float(
+        np.linalg.norm(_perceived_oklab((first,)) - _perceived_oklab((second,)), axis=-1).min()
+    )
 
 
 def color_suggest(used_colors: Iterable[str]) -> str:
     """The colour most distinct from the used ones and from tissue, for all kinds of colour
     vision."""
     candidates = _candidates()
-    away = _seen(candidates)[:, :, None]
-    from_tissue = np.linalg.norm(away - _seen(TISSUE)[:, None], axis=-1).min(axis=(0, 2))
+    oklab = _perceived_oklab(candidates)[:, :, None]
+    from_tissue = np.linalg.norm(oklab - _perceived_oklab(TISSUE)[:, None], axis=-1).min(
+        axis=(0, 2)
+    )
     names = tuple(dict.fromkeys(used_colors))
     score = from_tissue
     if names:
-        from_taken = np.linalg.norm(away - _seen(names)[:, None], axis=-1).min(axis=(0, 2))
+        from_used = np.linalg.norm(oklab - _perceived_oklab(names)[:, None], axis=-1).min(
+            axis=(0, 2)
+        )
         score = np.minimum(
-            from_taken, from_tissue + APART
+            from_used, from_tissue + APART
         )  # distance to labels first, then to tissue
         clear = np.where(from_tissue > APART, score, 0.0)
         score = clear if clear.max() > APART else score
@@ -87,7 +93,7 @@ def too_close(colors: Sequence[str]) -> list[tuple[int, int, str]]:
     """Pairs of colours, by index, that are hard to tell apart, and for which colour vision."""
     if len(colors) < 2:
         return []
-    lab_colors = _seen(tuple(colors))
+    lab_colors = _perceived_oklab(tuple(colors))
     gaps = np.linalg.norm(lab_colors[:, :, None] - lab_colors[:, None], axis=-1)
     clashes = []
     for i in range(len(colors)):
@@ -105,7 +111,9 @@ def _candidates() -> tuple[str, ...]:
     rgb = [(r, g, b) for r in steps for g in steps for b in steps]
     vivid = [c for c in rgb if max(c) - min(c) >= 102 and 153 <= sum(c) <= 612]
     names = tuple("#" + "".join(f"{channel:02x}" for channel in c) for c in vivid)
-    gaps = np.linalg.norm(_seen(names)[0][:, None] - _seen(TISSUE)[0], axis=-1).min(axis=1)
+    gaps = np.linalg.norm(
+        _perceived_oklab(names)[0][:, None] - _perceived_oklab(TISSUE)[0], axis=-1
+    ).min(axis=1)
     return tuple(
         name
         for name, gap in zip(names, gaps, strict=True)
@@ -137,7 +145,7 @@ def _linear(colors: Sequence[str]) -> npt.NDArray[np.float64]:
     return linear
 
 
-def _seen(colors: Sequence[str]) -> npt.NDArray[np.float64]:
+def _perceived_oklab(colors: Sequence[str]) -> npt.NDArray[np.float64]:
     """(visions, colours, 3) in Oklab, times 100."""
     linear = _linear(colors)
     perceived = np.stack([np.clip(linear @ matrix.T, 0, 1) for matrix in VISIONS.values()])

@@ -67,13 +67,13 @@ class FeatureStream(Iterator[Any]):
         if since:
             stream.seek(since.at_byte)
         self._text = Window(stream)
-        self._given = self._rest(since) if since else self._all()
+        self._features = self._read_resumed(since) if since else self._read_document()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Any:
-        return next(self._given)
+        return next(self._features)
 
     def place(self) -> ResumePoint | None:
         """Position after the last feature; None if the document is that feature."""
@@ -81,7 +81,7 @@ class FeatureStream(Iterator[Any]):
             return None
         return ResumePoint(self._start + self._text.byte_at(), self._in_object)
 
-    def _all(self) -> Iterator[Any]:
+    def _read_document(self) -> Iterator[Any]:
         text = self._text
         first = text.peek()
         if first == "[":
@@ -94,7 +94,7 @@ class FeatureStream(Iterator[Any]):
         if text.peek():
             text.fail("there is text after the end of the document")
 
-    def _rest(self, since: ResumePoint) -> Iterator[Any]:
+    def _read_resumed(self, since: ResumePoint) -> Iterator[Any]:
         """The document was recognised at its first reading."""
         yield from _items_on(self._text)
         if since.in_object and self._text.take(",", "}") == ",":
@@ -199,7 +199,7 @@ class Window:
         while True:
             while self._at < len(self._text) and self._text[self._at] in _SPACE:
                 self._at += 1
-            if self._at < len(self._text) or not self._more(_READ_BYTES):
+            if self._at < len(self._text) or not self._read_more(_READ_BYTES):
                 return self._text[self._at : self._at + 1]
 
     def take(self, *expected: str) -> str:
@@ -213,7 +213,7 @@ class Window:
     def value(self) -> Any:
         """The next value, parsed."""
         self.peek()
-        while len(self._text) - self._at < self._last and self._more(self._last):
+        while len(self._text) - self._at < self._last and self._read_more(self._last):
             pass  # values after a long one are usually as long: avoids parsing each twice
         size = _READ_BYTES
         while True:
@@ -231,7 +231,7 @@ class Window:
                     return value
             if len(self._text) - self._at > MAX_VALUE_CHARS:
                 self.fail(f"one value is longer than {MAX_VALUE_CHARS // 2**20} million characters")
-            self._more(size)
+            self._read_more(size)
             size *= 2  # a long value is not parsed again for each small part
 
     def skip(self) -> None:
@@ -244,15 +244,15 @@ class Window:
 
     def byte_at(self) -> int:
         """Bytes of the stream before the next character."""
-        ahead = len(self._decoder.getstate()[0]) + len(self._text[self._at :].encode())
-        return self._read_bytes - ahead
+        unread_bytes = len(self._decoder.getstate()[0]) + len(self._text[self._at :].encode())
+        return self._read_bytes - unread_bytes
 
     def fail(self, reason: str) -> NoReturn:
         """Refuse the document, and say where."""
         at = self._before + self._at
         raise DocumentError(f"{self._kind}: invalid JSON at character {at:,}: {reason}.")
 
-    def _more(self, size: int) -> bool:
+    def _read_more(self, size: int) -> bool:
         """Read on; False at the end."""
         if self._is_end:
             return False

@@ -107,8 +107,8 @@ def is_ellipse(shape: RoiShape) -> bool:
         return False
     left, top, right, bottom = shape.bounds
     radii = np.array([right - left, bottom - top]) / 2
-    away = (np.array(rings[0]) - [(left + right) / 2, (top + bottom) / 2]) / radii
-    is_on_it = np.abs(np.hypot(*away.T) - 1).max() <= ELLIPSE_TOLERANCE
+    offsets = (np.array(rings[0]) - [(left + right) / 2, (top + bottom) / 2]) / radii
+    is_on_it = np.abs(np.hypot(*offsets.T) - 1).max() <= ELLIPSE_TOLERANCE
     return bool(is_on_it) and shape.area_px >= (1 - ELLIPSE_TOLERANCE) * math.pi * radii.prod()
 
 

@@ -24,8 +24,8 @@ def object_type_of(raw: Mapping[str, Any], properties: Mapping[str, Any]) -> obj
     ignored."""
     names = (*OBJECT_TYPES, *_OLD_TYPES)
     for key in _TYPE_KEYS:
-        stated = properties.get(key)
-        if stated is not None and (key != "type" or stated in names):
-            return _OLD_TYPES.get(stated, stated) if isinstance(stated, str) else stated
+        value = properties.get(key)
+        if value is not None and (key != "type" or value in names):
+            return _OLD_TYPES.get(value, value) if isinstance(value, str) else value
     old = raw.get("id")
     return _OLD_TYPES.get(old, "annotation") if isinstance(old, str) else "annotation"

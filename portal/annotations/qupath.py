@@ -360,12 +360,12 @@ def feature_write(roi: Roi, *, mpp_x: float | None, mpp_y: float | None) -> Json
     properties["measurements"] = _mapping(foreign.get("measurements")) | _measures(
         roi, mpp_x, mpp_y
     )
-    ours = {**roi.properties, REVIEW_KEY: str(roi.review_state)}
+    metadata = {**roi.properties, REVIEW_KEY: str(roi.review_state)}
     if roi.description:
-        ours[DESCRIPTION_KEY] = roi.description
+        metadata[DESCRIPTION_KEY] = roi.description
     if roi.track:
-        ours[TRACK_KEY] = json.dumps(roi.track, separators=(",", ":"))
-    properties["metadata"] = _mapping(foreign.get("metadata")) | ours
+        metadata[TRACK_KEY] = json.dumps(roi.track, separators=(",", ":"))
+    properties["metadata"] = _mapping(foreign.get("metadata")) | metadata
     feature = {"type": "Feature", "id": str(roi.pk), "geometry": geometry, "properties": properties}
     if "nucleusGeometry" in foreign:
         feature["nucleusGeometry"] = foreign["nucleusGeometry"]

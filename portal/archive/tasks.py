@@ -299,16 +299,16 @@ def _pixels_checked(
         return [sentence]
     except MlError as error:
         raise UserError(_sentence(error), code=error.code) from error
-    wanted = tuple(
+    reported = tuple(
         finding for finding in detected.findings if rule_of[finding.kind] != PixelRule.OFF
     )
-    sentences = findings_as_sentences(wanted)
-    if may_hold and any(rule_of[finding.kind] == PixelRule.HOLD for finding in wanted):
+    sentences = findings_as_sentences(reported)
+    if may_hold and any(rule_of[finding.kind] == PixelRule.HOLD for finding in reported):
         picture = (folder.parent / inspection.EVIDENCE_NAME).read_bytes()
         scope = _scope(context, item, inspected)
         with context.part():
-            held = replace(detected, findings=wanted)
-            evidence_keep(item=item, inspected=held, picture=picture, scope=scope)
+            held_findings = replace(detected, findings=reported)
+            evidence_keep(item=item, inspected=held_findings, picture=picture, scope=scope)
         message = f"It may show who somebody is. {'. '.join(sentences)}."
         raise UserError(message, code=PHI_IN_PIXELS)
     return [f"{sentence}." for sentence in sentences]

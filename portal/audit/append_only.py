@@ -65,17 +65,19 @@ def triggers_set(using: str) -> None:
 def triggers_missing(using: str = "default") -> list[str]:
     """Names of triggers that are missing, disabled or different."""
     connection = connections[using]
-    wanted = _triggers(connection.vendor)
+    triggers = _triggers(connection.vendor)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(_POSTGRES_FIRING, [_REFUSE_BODY])
-            there = {name for (name,) in cursor.fetchall()}
+            present = {name for (name,) in cursor.fetchall()}
         else:
             cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-            there = {
-                name for name, sql in cursor.fetchall() if name in wanted and sql == wanted[name][1]
+            present = {
+                name
+                for name, sql in cursor.fetchall()
+                if name in triggers and sql == triggers[name][1]
             }
-    return [name for name in wanted if name not in there]
+    return [name for name in triggers if name not in present]
 
 
 def triggers_drop(using: str) -> None:
@@ -100,19 +102,19 @@ def _triggers(vendor: str) -> dict[str, tuple[str, str]]:
         return {
             f"{table}_{end}": (
                 table,
-                f"CREATE TRIGGER {table}_{end} {when.format(table=table)} "
+                f"CREATE TRIGGER {table}_{end} {event_clause.format(table=table)} "
                 "EXECUTE FUNCTION audit_refuse()",
             )
             for table in TABLES
-            for end, when in _POSTGRES.items()
+            for end, event_clause in _POSTGRES.items()
         }
     return {
         f"{table}_no_{verb}": (
             table,
             f"CREATE TRIGGER {table}_no_{verb} "
-            f"{when.format(table=table, is_the_same=' OR '.join(same))} "
+            f"{event_clause.format(table=table, is_the_same=' OR '.join(same))} "
             f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END",
         )
         for table, same in UNIQUE.items()
-        for verb, when in _SQLITE.items()
+        for verb, event_clause in _SQLITE.items()
     }

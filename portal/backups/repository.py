@@ -224,9 +224,9 @@ class BackupRepository:
             partial = self.generations_folder / f"{_PARTIAL}{name}"
             self.generation(name).replace(partial)
             shutil.rmtree(partial)
-        named = {file.sha256 for name in self.names() for file in self.files(name)}
+        in_use = {file.sha256 for name in self.names() for file in self.files(name)}
         for path in self.objects.glob("*/*"):
-            if path.name not in named:
+            if path.name not in in_use:
                 path.unlink()
 
     def erasures(self) -> list[ErasedCases]:

@@ -15,7 +15,7 @@ LEFT_OUT = frozenset(place.folder_name for place in Place if not place.is_backed
 
 
 @dataclass(frozen=True, slots=True)
-class WantedFile:
+class BackupFile:
     """File to copy; hash and size are known for originals."""
 
     path: str
@@ -23,11 +23,11 @@ class WantedFile:
     size_bytes: int = 0
 
 
-def originals_of(query: Query) -> list[WantedFile]:
+def originals_of(query: Query) -> list[BackupFile]:
     """Originals that rows of the dump refer to."""
     rows = query(f"SELECT lab_id, sha256, size_bytes FROM {Asset._meta.db_table}")  # noqa: S608
     return [
-        WantedFile(storage.asset_name(uuid.UUID(str(lab)), sha256), sha256, size)
+        BackupFile(storage.asset_name(uuid.UUID(str(lab)), sha256), sha256, size)
         for lab, sha256, size in rows
     ]
 
@@ -39,7 +39,7 @@ def paths_of(query: Query) -> set[str]:
     return {path for row in [*query(canvases), *query(videos)] for path in row if path}
 
 
-def other_files() -> Iterator[WantedFile]:
+def other_files() -> Iterator[BackupFile]:
     """List the other files to include, also those that no ``Place`` declares."""
     top = root()
     for entry in sorted(top.iterdir()) if top.is_dir() else ():
@@ -47,4 +47,4 @@ def other_files() -> Iterator[WantedFile]:
             continue
         for path in [entry] if entry.is_file() else sorted(entry.rglob("*")):
             if path.is_file() and not path.is_symlink():
-                yield WantedFile(storage.relative(path))
+                yield BackupFile(storage.relative(path))

@@ -159,13 +159,13 @@ class FallbackCache(BaseCache):
             logger.warning("cache: its folder cannot be made; rates are limited by each process")
             return self._local
 
-    def _call(self, what: str, *arguments: Any) -> Any:
+    def _call(self, method: str, *arguments: Any) -> Any:
         if time.monotonic() >= self._away_until.get(self._location, 0.0):
             try:
-                return getattr(self._shared, what)(*arguments)
+                return getattr(self._shared, method)(*arguments)
             except (RedisError, OSError) as error:
                 self._away_until[self._location] = time.monotonic() + RETRY_AFTER_S
                 logger.warning(
                     "cache: %s; rates are limited by each process alone", type(error).__name__
                 )
-        return getattr(self._local, what)(*arguments)
+        return getattr(self._local, method)(*arguments)

@@ -152,10 +152,10 @@ def object_storage() -> dict[str, str | float] | None:
 
 def index_server() -> dict[str, str | int] | None:
     """``TESSERA_MILVUS_...``: the server that may hold the search's vectors; None: files do."""
-    wanted = one_of("TESSERA_INDEX_ENGINE", ("files", "milvus"), default="files") == "milvus"
+    uses_milvus = one_of("TESSERA_INDEX_ENGINE", ("files", "milvus"), default="files") == "milvus"
     url = text("TESSERA_MILVUS_URL", "")
     if not url:
-        if wanted:
+        if uses_milvus:
             raise ImproperlyConfigured(
                 "TESSERA_INDEX_ENGINE is milvus, so TESSERA_MILVUS_URL must be set."
             )

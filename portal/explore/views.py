@@ -54,7 +54,7 @@ class _Page:
     def __init__(self, request: HttpRequest, tab: str) -> None:
         self.request, self.user = request, user_of(request)
         self.lab = lab_get(self.user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
-        self.kind = _kind(request.GET.get("kind"))
+        self.kind = _modality(request.GET.get("kind"))
         self.encoder = encoder_default(self.kind)
         self.map = map_latest(self.user, lab_id=self.lab.pk, kind=self.kind)
         self.tab = tab
@@ -62,7 +62,7 @@ class _Page:
         self.number = int(at) if at.isdecimal() and len(at) <= _DIGITS else 1
         self.start = max(self.number - 1, 0) * _PAGE
 
-    def context(self, **more: object) -> dict[str, object]:
+    def context(self, **extra: object) -> dict[str, object]:
         encoder = self.encoder
         return {
             "tab": self.tab,
@@ -77,12 +77,12 @@ class _Page:
             "job": _job(self.lab, encoder.pk) if encoder else None,
             "may_draw": has_role(self.user, self.lab.pk, at_least=Role.ANNOTATOR),
             "here": self.request.get_full_path(),
-            **more,
+            **extra,
         }
 
-    def render(self, **more: object) -> HttpResponse:
+    def render(self, **extra: object) -> HttpResponse:
         """The tab; a page that polled while the map was drawn loads itself once it is."""
-        context = self.context(**more)
+        context = self.context(**extra)
         response = render(self.request, f"explore/{self.tab}.html", context)
         if wants_part(self.request) and context["job"] is None:
             response["HX-Refresh"] = "true"
@@ -112,15 +112,15 @@ def browse_duplicates(request: HttpRequest) -> HttpResponse:
     page = _Page(request, "duplicates")
     between = request.GET.get("between", "")
     chosen = Between(between) if between in list(Between) else None
-    more: dict[str, Any] = {"between": chosen}
-    if visible := _seen(page.user, page.map):
+    context: dict[str, Any] = {"between": chosen}
+    if visible := _visible_map(page.user, page.map):
         duplicates = near_duplicates(
             page.user, visible, between=chosen, start=page.start, count=_PAGE
         )
         kinds = [(kind.value, NAMES[kind], duplicates.counts[kind]) for kind in Between]
-        more |= {"seen": visible, "found": duplicates, "between_kinds": kinds}
-        more |= {"page_obj": page.paged(duplicates.total), "names": NAMES}
-    return page.render(**more)
+        context |= {"seen": visible, "found": duplicates, "between_kinds": kinds}
+        context |= {"page_obj": page.paged(duplicates.total), "names": NAMES}
+    return page.render(**context)
 
 
 @audited(GET=AuditRule("search.browsed", every_s=HOUR_S))
@@ -129,11 +129,11 @@ def browse_duplicates(request: HttpRequest) -> HttpResponse:
 def browse_unlike(request: HttpRequest) -> HttpResponse:
     """List regions that look unlike their label."""
     page = _Page(request, "unlike")
-    more: dict[str, Any] = {}
-    if visible := _seen(page.user, page.map):
+    context: dict[str, Any] = {}
+    if visible := _visible_map(page.user, page.map):
         outliers = label_outliers(page.user, visible, start=page.start, count=_PAGE)
-        more = {"seen": visible, "found": outliers, "page_obj": page.paged(outliers.total)}
-    return page.render(**more)
+        context = {"seen": visible, "found": outliers, "page_obj": page.paged(outliers.total)}
+    return page.render(**context)
 
 
 @audited(GET=AuditRule("search.browsed", every_s=HOUR_S))
@@ -160,7 +160,7 @@ def browse_draw(request: HttpRequest) -> HttpResponse:
     """Draw the map again."""
     user = user_of(request)
     lab = lab_get(user, slug=request.POST.get("lab"), chosen=lab_chosen_by(request))
-    kind = _kind(request.POST.get("kind"))
+    kind = _modality(request.POST.get("kind"))
     try:
         map_draw_submit(lab=lab, kind=kind, user=user)
     except ConflictError as error:
@@ -175,7 +175,7 @@ def browse_label(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Set another label of a region, or confirm the present one without ``label``."""
     user = user_of(request)
     roi = roi_get(user, roi_id, with_shared=False)
-    if not (wanted := request.POST.get("label")):
+    if not (label_id := request.POST.get("label")):
         label_confirm(roi=roi, user=user)
         messages.success(request, "The label was confirmed.")
         return redirect(_back(request))
@@ -183,7 +183,7 @@ def browse_label(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     if not version.isdecimal() or len(version) > 9:
         raise InvalidInputError("version: expected the version that was shown.")
     try:
-        label = label_get(user, uuid.UUID(wanted))
+        label = label_get(user, uuid.UUID(label_id))
     except ValueError:
         raise InvalidInputError("label: there is no such label.") from None
     if label.lab_id != roi.lab_id:
@@ -219,11 +219,11 @@ def look_through(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
     return redirect(_back(request))
 
 
-def _kind(text: str | None) -> Modality:
+def _modality(text: str | None) -> Modality:
     return Modality(text) if text in Modality.values else Modality.HISTOLOGY
 
 
-def _seen(user: User, row: RegionMap | None) -> Any:
+def _visible_map(user: User, row: RegionMap | None) -> Any:
     return map_visible(user, row) if row else None
 
 
@@ -232,7 +232,7 @@ def _job(lab: Lab, encoder_id: uuid.UUID) -> Job | None:
 
 
 def _back(request: HttpRequest) -> str:
-    wanted = request.POST.get("next", "")
-    if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None):
-        return wanted
+    target = request.POST.get("next", "")
+    if url_has_allowed_host_and_scheme(target, allowed_hosts=None):
+        return target
     return reverse("explore:browse")

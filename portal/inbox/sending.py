@@ -67,11 +67,11 @@ def mail_daily_schedule() -> int:
 def _schedule(choice: MailChoice) -> int:
     if not mail_works():
         return 0
-    failed = Job.objects.filter(
+    failed_jobs = Job.objects.filter(
         kind=MAIL_KIND, state=JobState.FAILED, finished_at__gt=Now() - AFTER_FAILURE
     )
-    due = _unsent_notifications(choice).order_by().values("lab_id")
-    labs = Lab.objects.filter(pk__in=due).exclude(pk__in=failed.values("lab_id"))
+    unsent = _unsent_notifications(choice).order_by().values("lab_id")
+    labs = Lab.objects.filter(pk__in=unsent).exclude(pk__in=failed_jobs.values("lab_id"))
     count = 0
     for lab in labs:
         args = {"lab_id": str(lab.pk), "choice": str(choice)}
@@ -93,14 +93,14 @@ def _unsent_notifications(choice: MailChoice) -> NotificationQuerySet:
 
 def recipients_due(lab_id: uuid.UUID, choice: MailChoice) -> list[User]:
     """People of a lab with notifications to mail, by id."""
-    due = _unsent_notifications(choice).filter(lab=lab_id).order_by()
-    return list(User.objects.filter(pk__in=due.values("recipient_id")).order_by("pk"))
+    unsent = _unsent_notifications(choice).filter(lab=lab_id).order_by()
+    return list(User.objects.filter(pk__in=unsent.values("recipient_id")).order_by("pk"))
 
 
 def message_to(user: User, lab_id: uuid.UUID, choice: MailChoice) -> Message | None:
     """Message to a person about a lab; None if they may not see any of the notifications."""
-    due = _unsent_notifications(choice).visible_to(user).filter(lab=lab_id).order_by()
-    rows = list(due.values_list("pk", "kind"))
+    unsent = _unsent_notifications(choice).visible_to(user).filter(lab=lab_id).order_by()
+    rows = list(unsent.values_list("pk", "kind"))
     if not rows:
         return None
     counts = Counter(kind for _, kind in rows)

@@ -57,11 +57,11 @@ def notify(notice: Notice, recipient_ids: Iterable[uuid.UUID | None]) -> None:
 
     Call in the transaction of the change. One query, and one insert if there are recipients.
     """
-    wanted = {pk for pk in recipient_ids if pk is not None and pk != notice.actor_id}
-    if not wanted:
+    recipients = {pk for pk in recipient_ids if pk is not None and pk != notice.actor_id}
+    if not recipients:
         return
     members = Membership.objects.filter(
-        lab_id=notice.lab_id, user__in=wanted, user__is_active=True, user__is_service=False
+        lab_id=notice.lab_id, user__in=recipients, user__is_active=True, user__is_service=False
     )
     rows = [
         Notification(

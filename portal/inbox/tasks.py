@@ -25,9 +25,9 @@ def notifications_mail(context: JobContext, *, lab_id: str, choice: str) -> JobR
     count = 0
     if not mail_works():
         return {"count": count}
-    lab, wanted = uuid.UUID(lab_id), MailChoice(choice)
-    for user in sending.recipients_due(lab, wanted):
-        message = sending.message_to(user, lab, wanted)
+    lab, mail_choice = uuid.UUID(lab_id), MailChoice(choice)
+    for user in sending.recipients_due(lab, mail_choice):
+        message = sending.message_to(user, lab, mail_choice)
         if message is None:
             continue
         message.mail.send()

@@ -43,11 +43,11 @@ def person_to_sign_in(email: str) -> User | None:
 
 def second_factor_owed(user: User) -> bool:
     """Return whether this installation requires a second factor of the user."""
-    whom = settings.TESSERA_REQUIRE_SECOND_FACTOR
-    if whom == "off":
+    requirement = settings.TESSERA_REQUIRE_SECOND_FACTOR
+    if requirement == "off":
         return False
     mine = Membership.objects.of(user)
-    return (mine.filter(role=Role.MANAGER) if whom == "managers" else mine).exists()
+    return (mine.filter(role=Role.MANAGER) if requirement == "managers" else mine).exists()
 
 
 def second_factor_missing(user: User) -> bool:
@@ -120,8 +120,8 @@ def lab_chosen(user: User, lab_id: uuid.UUID | None, *, at_least: Role) -> Lab:
         ForbiddenError: no lab was named, and the user has the role in none.
         InvalidInputError: no lab was named, and the user has the role in several.
     """
-    if (named := lab_of_id(user, lab_id)) is not None:
-        return named
+    if (lab := lab_of_id(user, lab_id)) is not None:
+        return lab
     labs = list(labs_with_role(user, at_least=at_least)[:2])
     if not labs:
         raise ForbiddenError(f"You need the role of {at_least.label.lower()} in a lab.")
@@ -278,7 +278,9 @@ def sessions_of(user: User, *, current: str | None) -> list[SessionSeen]:
         row, data = rows[session.session_key], session.get_decoded()
         seen_at = datetime.fromtimestamp(data.get(SEEN, row.created_at.timestamp()), UTC)
         sessions.append(SessionSeen(row, seen_at, row.session_key == current))
-    return sorted(sessions, key=lambda seen: (not seen.is_current, -seen.seen_at.timestamp()))
+    return sorted(
+        sessions, key=lambda session: (not session.is_current, -session.seen_at.timestamp())
+    )
 
 
 def session_get(user: User, *, session_id: uuid.UUID) -> BrowserSession:

@@ -143,14 +143,14 @@ def _ask(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:
     if request.POST.get("kind") in Modality.values:
         kind = Modality(request.POST["kind"])
     try:
-        learning = learning_submit(lab=lab, kind=kind, user=user, training=_wanted(request))
+        learning = learning_submit(lab=lab, kind=kind, user=user, training=_limits_posted(request))
     except PortalError as error:
         messages.error(request, error.message)
         return redirect(request.get_full_path())
     return redirect("model_training:learning", learning.pk)
 
 
-def _wanted(request: HttpRequest) -> TrainingLimits | None:
+def _limits_posted(request: HttpRequest) -> TrainingLimits | None:
     """Training limits from the form; None if a metric is requested."""
     if request.POST.get("method") != LearningMethod.ENCODER:
         return None
@@ -197,15 +197,15 @@ def _kind(lab: Lab, kind: Modality) -> _Kind:
     base = encoder_default(kind)
     if base is None:
         return _Kind(kind, base)
-    data, enough = training_data_check(lab.pk, base)
+    data, check = training_data_check(lab.pk, base)
     return _Kind(
         kind,
         base,
         regions=len(data.rois),
         labelled=int((data.material.labels != "").sum()),
-        patients=enough.patients,
+        patients=check.patients,
         judgements=len(data.material.judged),
-        lacking=enough.missing,
+        lacking=check.missing,
         searches_by=encoder_of_lab(kind, lab.pk),
         under_way=learning_under_way(lab.pk, kind),
     )

@@ -112,7 +112,7 @@ def _jobs() -> list[Metric]:
     spent = CounterMetricFamily(
         "tessera_job_seconds", "Sum of the times from first start to end.", labels=("kind", "state")
     )
-    failed = CounterMetricFamily(
+    failures = CounterMetricFamily(
         "tessera_jobs_failed", "Failed jobs by reason.", labels=("kind", "code")
     )
     for kind, count in running_counts():
@@ -121,14 +121,14 @@ def _jobs() -> list[Metric]:
         ended.add_metric((end.kind, end.state), end.count)
         spent.add_metric((end.kind, end.state), end.seconds)
     for kind, code, count in failure_counts():
-        failed.add_metric((kind, code), count)
-    return [waiting, age, running, ended, spent, failed]
+        failures.add_metric((kind, code), count)
+    return [waiting, age, running, ended, spent, failures]
 
 
 def _workers() -> list[Metric]:
-    alive = GaugeMetricFamily("tessera_workers_alive", "Workers that have reported lately.")
-    alive.add_metric((), workers_alive().count())
-    return [alive]
+    gauge = GaugeMetricFamily("tessera_workers_alive", "Workers that have reported lately.")
+    gauge.add_metric((), workers_alive().count())
+    return [gauge]
 
 
 def _indexes() -> list[Metric]:

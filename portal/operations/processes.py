@@ -58,13 +58,13 @@ def reaper() -> ChildProcess:
     return ChildProcess("reaper", [sys.executable, "manage.py", "reaper"])
 
 
-def free_port(host: str, wanted: int) -> int:
+def free_port(host: str, first_port: int) -> int:
     """Wanted port or the next free one; 100 are tried.
 
     Raises:
         OSError: None of them is free.
     """
-    for port in range(wanted, wanted + 100):
+    for port in range(first_port, first_port + 100):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -72,4 +72,4 @@ def free_port(host: str, wanted: int) -> int:
             except OSError:
                 continue
             return port
-    raise OSError(f"no free port from {wanted} to {wanted + 99} on {host}")
+    raise OSError(f"no free port from {first_port} to {first_port + 99} on {host}")

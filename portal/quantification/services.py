@@ -56,10 +56,12 @@ def quantification_start(*, roi: Roi, user: User, staining: str = "") -> Job:
         open_job = job_open(roi)
         if open_job is not None:
             return open_job
-        wanted = staining or staining_expected(roi.canvas).value
         return job_submit(
             kind=QUANTIFY_KIND,
-            args={"roi_id": str(roi.pk), "staining": wanted},
+            args={
+                "roi_id": str(roi.pk),
+                "staining": staining or staining_expected(roi.canvas).value,
+            },
             lab=roi.lab,
             user=user,
             target=roi,

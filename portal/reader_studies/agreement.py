@@ -219,7 +219,7 @@ def merged(outlines: Sequence[BaseGeometry], *, readers: int) -> BaseGeometry:
     """Area that at least half of the readers drew; of two readers the union."""
     needed = max(1, -(-readers // 2))
     parts = [
-        shapely.intersection_all(list(some)) for some in combinations(outlines, needed)
+        shapely.intersection_all(list(group)) for group in combinations(outlines, needed)
     ]  # at most 252 for ten readers
     flat = [polygon for part in parts for polygon in shapely.get_parts(part) if polygon.area > 0]
     return shapely.union_all(flat)

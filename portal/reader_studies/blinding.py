@@ -87,18 +87,18 @@ def events_unseen(events: Sequence[Event]) -> set[int]:
     An event of many regions, or of a canvas' vectors, does not name their authors: on an image with
     a blind reading it is excluded as well.
     """
-    named: dict[uuid.UUID, set[int]] = defaultdict(set)
+    hidden_ids: dict[uuid.UUID, set[int]] = defaultdict(set)
     for event in events:
         keys = ("roi_id",) if event.payload.get("roi_id") else _OF_MANY.get(event.name, ())
         for key in keys:
             if event.payload.get(key):
-                named[uuid.UUID(event.payload[key])].add(event.pk)
-    if not named or not _blind_assignments().exists():
+                hidden_ids[uuid.UUID(event.payload[key])].add(event.pk)
+    if not hidden_ids or not _blind_assignments().exists():
         return set()
-    rois = _rois_on_blind_canvases().filter(_drawn_blindly(), pk__in=named)
-    canvases = _blind_assignments().filter(canvas__in=named)
+    rois = _rois_on_blind_canvases().filter(_drawn_blindly(), pk__in=hidden_ids)
+    canvases = _blind_assignments().filter(canvas__in=hidden_ids)
     hidden = {*rois.values_list("pk", flat=True), *canvases.values_list("canvas_id", flat=True)}
-    return {pk for object_id in hidden for pk in named[object_id]}
+    return {pk for object_id in hidden for pk in hidden_ids[object_id]}
 
 
 def canvas_is_blind(canvas_id: uuid.UUID) -> bool:

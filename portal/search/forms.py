@@ -70,12 +70,12 @@ class SimilarForm(forms.Form):
     def options(self) -> SimilarOptions:
         """Search options chosen in the form."""
         clean: dict[str, Any] = self.cleaned_data
-        named = {name: clean[name] for name in FILTER_TITLES if clean.get(name)}
+        filters = {name: clean[name] for name in FILTER_TITLES if clean.get(name)}
         options: SimilarOptions = {
             "k": clean.get("k") or K_DEFAULT,
             "exclude_same_patient": not clean.get("same_patient"),
             "filters": Filters(
-                label_id=clean.get("label"), case=CaseScope(clean.get("case") or ""), **named
+                label_id=clean.get("label"), case=CaseScope(clean.get("case") or ""), **filters
             ),
             "by_case": not clean.get("regions"),
             "with_facets": True,

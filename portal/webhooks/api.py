@@ -71,9 +71,9 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         """Create a webhook. Only this response contains the `secret`."""
         serializer = WebhookCreateSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        wanted, user = dict(serializer.validated_data), user_of(request)
-        lab = lab_chosen(user, wanted.pop("lab", None), at_least=Role.MANAGER)
-        hook, secret = services.webhook_create(lab=lab, user=user, **wanted)
+        data, user = dict(serializer.validated_data), user_of(request)
+        lab = lab_chosen(user, data.pop("lab", None), at_least=Role.MANAGER)
+        hook, secret = services.webhook_create(lab=lab, user=user, **data)
         body = self.representation(self.register_created(hook)) | {"secret": secret}
         return Response(body, status=status.HTTP_201_CREATED, headers=NO_STORE)
 
@@ -142,8 +142,8 @@ class WebhookViewSet(mixins.ListModelMixin, ApiViewSet[Webhook]):
         """Send a delivery again under the same `webhook-id`; 409 if it is waiting."""
         hook = self._hook(request, pk)
         delivery = selectors.delivery_get(hook, delivery_id=uuid.UUID(delivery_id))
-        again = services.delivery_replay(delivery=delivery, user=user_of(request))
-        return Response(DeliverySerializer(again).data, status=status.HTTP_202_ACCEPTED)
+        replayed = services.delivery_replay(delivery=delivery, user=user_of(request))
+        return Response(DeliverySerializer(replayed).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(
         request=ReplaySerializer,

@@ -120,7 +120,7 @@ def deliveries_schedule() -> int:
     for _ in range(SWEEPS_EACH_PASS):
         if sweep() < SWEEP_AT_ONCE:
             break
-    if not _due().exists():
+    if not _due_deliveries().exists():
         return 0
     with transaction.atomic():
         transaction_lock("webhooks:schedule")
@@ -144,19 +144,19 @@ def _hooks_to_serve() -> list[Webhook]:
     room = max(1, process_count(QUEUE) // 2) - len(served)
     if room <= 0:
         return []
-    due = Exists(_due().filter(webhook_id=OuterRef("pk")))
-    hooks = Webhook.objects.filter(due).select_related("lab")
+    has_due = Exists(_due_deliveries().filter(webhook_id=OuterRef("pk")))
+    hooks = Webhook.objects.filter(has_due).select_related("lab")
     hooks = hooks.exclude(pk__in=[*served, *defective.values_list("target_id", flat=True)])
     return list(hooks.order_by(F("last_sent_at").asc(nulls_first=True), "pk")[:room])
 
 
 def deliveries_due(webhook_id: uuid.UUID, *, max_count: int) -> list[WebhookDelivery]:
     """First due deliveries of a webhook, in the order of their due times."""
-    due = _due().filter(webhook_id=webhook_id).select_related("webhook")
-    return list(due.order_by("due_at", "event_id", "pk")[:max_count])
+    deliveries = _due_deliveries().filter(webhook_id=webhook_id).select_related("webhook")
+    return list(deliveries.order_by("due_at", "event_id", "pk")[:max_count])
 
 
-def _due() -> QuerySet[WebhookDelivery]:
+def _due_deliveries() -> QuerySet[WebhookDelivery]:
     waiting = WebhookDelivery.objects.filter(state=DeliveryState.WAITING, due_at__lte=Now())
     return waiting.filter(webhook__state=WebhookState.ON)
 

@@ -126,7 +126,7 @@ def delivery_replay(*, delivery: WebhookDelivery, user: User) -> WebhookDelivery
     require_manager(user, hook.lab)
     _require_on(hook)
     ended = WebhookDelivery.objects.filter(pk=delivery.pk).exclude(state=DeliveryState.WAITING)
-    if not _again(ended, hook, user):
+    if not _send_again(ended, hook, user):
         raise ConflictError("This delivery is already waiting to be sent.", code="delivery-waiting")
     delivery.refresh_from_db()
     return delivery
@@ -143,11 +143,13 @@ def deliveries_replay(*, hook: Webhook, user: User, since: datetime | None = Non
     """
     require_manager(user, hook.lab)
     _require_on(hook)
-    failed = WebhookDelivery.objects.filter(webhook=hook, state=DeliveryState.FAILED)
-    return _again(failed.filter(created_at__gte=since) if since else failed, hook, user)
+    deliveries = WebhookDelivery.objects.filter(webhook=hook, state=DeliveryState.FAILED)
+    return _send_again(
+        deliveries.filter(created_at__gte=since) if since else deliveries, hook, user
+    )
 
 
-def _again(rows: Any, hook: Webhook, user: User) -> int:
+def _send_again(rows: Any, hook: Webhook, user: User) -> int:
     with transaction.atomic():
         count: int = rows.update(
             state=DeliveryState.WAITING,

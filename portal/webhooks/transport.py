@@ -100,8 +100,8 @@ def url_check(url: str) -> SplitResult:
         literal = ipaddress.ip_address(parts.hostname)
     except ValueError:
         return parts  # a host name
-    if (why := refusal(literal, is_tls=parts.scheme == "https")) is not None:
-        raise InvalidInputError(f"url: {why}.")
+    if (problem := refusal(literal, is_tls=parts.scheme == "https")) is not None:
+        raise InvalidInputError(f"url: {problem}.")
     return parts
 
 
@@ -119,7 +119,7 @@ def refusal(address: Address, *, is_tls: bool) -> str | None:
             "is never permitted"
         )
     reached = _reached(address)
-    if any(reached in network for network in _named()):
+    if any(reached in network for network in _configured_networks()):
         return None
     if not _is_public(reached):
         return f"{address} is in a private network that this server does not permit"
@@ -144,7 +144,7 @@ def _networks(names: tuple[str, ...]) -> tuple[Network, ...]:
     return _networks_of(*names)
 
 
-def _named() -> tuple[Network, ...]:
+def _configured_networks() -> tuple[Network, ...]:
     return _networks(tuple(settings.TESSERA_WEBHOOK_NETWORKS))
 
 
@@ -191,9 +191,9 @@ def _judged(parts: SplitResult) -> list[str]:
         raise RefusedError(f"the host name {parts.hostname} is unknown") from None
     texts = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in addresses))
     for text in texts:
-        why = refusal(ipaddress.ip_address(text), is_tls=parts.scheme == "https")
-        if why is not None:
-            raise RefusedError(why)
+        problem = refusal(ipaddress.ip_address(text), is_tls=parts.scheme == "https")
+        if problem is not None:
+            raise RefusedError(problem)
     return texts
 
 
@@ -210,15 +210,15 @@ class _Pinned(http.client.HTTPConnection):
 
     def connect(self) -> None:
         """Connect to the first address that answers."""
-        failed: OSError = OSError("no address")
+        last_error: OSError = OSError("no address")
         for address in self._addresses:
             try:
                 self.sock = socket.create_connection((address, self.port), timeout=self.timeout)
                 break
             except OSError as error:
-                failed = error
+                last_error = error
         else:
-            raise failed
+            raise last_error
         if self._tls is not None:
             self.sock = self._tls.wrap_socket(self.sock, server_hostname=self.host)
         self.sock.settimeout(TOTAL_S)

@@ -125,9 +125,9 @@ def webhook_ping(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
 def webhook_replay(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
     """Send one delivery again, or all that failed."""
     hook, user = _hook(request, webhook_id), user_of(request)
-    if named := request.POST.get("delivery"):
+    if posted_id := request.POST.get("delivery"):
         try:
-            delivery_id = uuid.UUID(named)
+            delivery_id = uuid.UUID(posted_id)
         except ValueError:
             raise InvalidInputError("This is not a delivery.") from None
         delivery = selectors.delivery_get(hook, delivery_id=delivery_id)

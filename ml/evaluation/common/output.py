@@ -50,11 +50,11 @@ def update_result(path: Path, result: Mapping[str, Any]) -> JsonObject:
     old = read_results([path])[0]
     fresh = figures_of(result)
     for key in SAME:
-        held, new = old.get(key), fresh.get(key)
-        if isinstance(held, dict) and isinstance(new, dict):
-            new = {name: new.get(name) for name in held}
-        if key in old and held != new:
-            raise BadInputError(f"{path.name}: {key}: expected {held}, got {new}")
+        previous, new = old.get(key), fresh.get(key)
+        if isinstance(previous, dict) and isinstance(new, dict):
+            new = {name: new.get(name) for name in previous}
+        if key in old and previous != new:
+            raise BadInputError(f"{path.name}: {key}: expected {previous}, got {new}")
     for key in MERGED:
         if key not in fresh:
             continue

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
     if args.dense:
         scores |= dense_scores(cache, pairs, progress)
     timed = [(cache.masked(a), cache.masked(b)) for a, b in pairs[:: max(1, len(pairs) // 2)][:2]]
-    ours = next(reversed(descriptors))
+    last_name = next(reversed(descriptors))
     result: EpipolarReport = {
         "options": {
             "max_keypoints": args.max_keypoints,
@@ -109,8 +109,10 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
         "skipped": skipped,
         "scores": {name: _by_gap(rows, gaps) for name, rows in scores.items()},
         "seconds": {n: seconds_a_pair(timed, n, args.max_keypoints) for n in descriptors},
-        "compared_with": ours,
-        "t_test": {n: t_test(scores[ours], rows) for n, rows in scores.items() if n != ours},
+        "compared_with": last_name,
+        "t_test": {
+            n: t_test(scores[last_name], rows) for n, rows in scores.items() if n != last_name
+        },
         "scored_pairs": scores,
     }
     if args.pictures is not None:

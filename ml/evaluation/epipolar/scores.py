@@ -233,7 +233,7 @@ def summary(scores: Sequence[EpipolarScore]) -> dict[str, float]:
     return table
 
 
-def t_test(ours: Sequence[EpipolarScore], other: Sequence[EpipolarScore]) -> float:
+def t_test(scores_a: Sequence[EpipolarScore], scores_b: Sequence[EpipolarScore]) -> float:
     """p of a paired t-test of the epipolar errors over pairs matched by both; NaN below 3.
 
     Source: dinov2-adaptation-endoscopic-matching, table I; it does not say whether paired.
@@ -242,7 +242,7 @@ def t_test(ours: Sequence[EpipolarScore], other: Sequence[EpipolarScore]) -> flo
 
     both = [
         (a.epipolar_px, b.epipolar_px)
-        for a, b in zip(ours, other, strict=True)
+        for a, b in zip(scores_a, scores_b, strict=True)
         if a.matches and b.matches
     ]
     if len(both) < 3:

@@ -86,8 +86,8 @@ def choose_threshold(pairs: Sequence[PairMatches], *, target: float | None) -> T
     levels, wrong, recall = recall_curve(distance, right, partners)
     if not len(levels):
         return Threshold(0.0, False)
-    wanted = 2.0 if target is None else target
-    candidates = np.flatnonzero(wrong <= 1.0 - wanted + 1e-12)
+    min_precision = 2.0 if target is None else target
+    candidates = np.flatnonzero(wrong <= 1.0 - min_precision + 1e-12)
     if len(candidates):
         best, reached = int(candidates[np.argmax(recall[candidates])]), True
     else:

@@ -94,10 +94,10 @@ def carried_pair(
     detected = cache.points(pair.a, descriptor.detector, keypoints, pair.mask_a)
     partner, inside = pair.partners(detected.xy)
     points = take(detected, inside)
-    there = project_keypoints(points, pair.H_b_from_a, partner[inside])
+    projected = project_keypoints(points, pair.H_b_from_a, partner[inside])
     rows_a = descriptor.describe_keypoints(pair.a, points)
-    rows_b = descriptor.describe_keypoints(pair.b, there)
-    return _matched(pair, rows_a, rows_b, there.xy)
+    rows_b = descriptor.describe_keypoints(pair.b, projected)
+    return _matched(pair, rows_a, rows_b, projected.xy)
 
 
 def _matched(pair: WarpedPair, rows_a: ArrayF32, rows_b: ArrayF32, xy_b: ArrayF32) -> PairMatches:

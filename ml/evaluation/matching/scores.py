@@ -80,11 +80,13 @@ def papers_summary(
         if rows:
             families[family] = _rates(pairs, rows, target_kept, f1_kept)
     core = [i for i, pair in enumerate(pairs) if pair.family in CORE_FAMILIES]
-    each = [_rates(pairs, [i], target_kept, f1_kept) for i in core]
+    image_rates = [_rates(pairs, [i], target_kept, f1_kept) for i in core]
     keys = ("nn_precision", "exact", "nnt_precision", "nnt_score", "f1_score")
     return {
         "families": families,
-        "worst_tenth": {key: _rounded(worst_tenth([row[key] for row in each])) for key in keys},
+        "worst_tenth": {
+            key: _rounded(worst_tenth([row[key] for row in image_rates])) for key in keys
+        },
         "thresholds": {
             "target": [t.distance for t in targets],
             "target_reached": [t.reached for t in targets],
@@ -154,9 +156,9 @@ def count_summary(
     """Totals over unrelated pairs, and means over related ones."""
     result: dict[str, Rates] = {}
     keys = ("matches", "inliers", "planar", "raw_matches", "raw_inliers", "raw_planar")
-    for name, rows, together in (("unrelated", unrelated, np.sum), ("related", related, np.mean)):
+    for name, rows, aggregate in (("unrelated", unrelated, np.sum), ("related", related, np.mean)):
         if rows:
-            values = {key: float(together([getattr(row, key) for row in rows])) for key in keys}
+            values = {key: float(aggregate([getattr(row, key) for row in rows])) for key in keys}
             result[name] = {"pairs": len(rows)} | {k: _rounded(v) for k, v in values.items()}
     return result
 

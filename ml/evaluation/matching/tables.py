@@ -84,8 +84,8 @@ def _papers(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]
 
 def _family_names(results: Mapping[str, Any]) -> str:
     """The papers' families that a ``core`` row covers."""
-    there = [f for f in CORE_FAMILIES if any(f in s["families"] for s in results.values())]
-    return f"{', '.join(there)} together"
+    scored = [f for f in CORE_FAMILIES if any(f in s["families"] for s in results.values())]
+    return f"{', '.join(scored)} together"
 
 
 def _by_family(results: Mapping[str, Any], key: str, title: str) -> list[str]:
@@ -131,7 +131,7 @@ def _hard(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     heads += ["mutual NN alone: precision", "right", "seconds a pair"]
     keys = ("precision", "right", "worst_right", "under_1px", "raw_precision", "raw_right")
     parts = []
-    for group, what in (("core", _family_names(results)), ("all", "all families scored")):
+    for group, families in (("core", _family_names(results)), ("all", "all families scored")):
         rows = [
             [name, *(scores["families"][group][key] for key in keys), scores["seconds"]]
             for name, scores in results.items()
@@ -139,7 +139,7 @@ def _hard(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
         ]
         title = (
             f"**The hard protocol: own detection in both images, {options['hard_keypoints']} key"
-            f" points, `match_images`, right within 3 px; {what}**"
+            f" points, `match_images`, right within 3 px; {families}**"
         )
         parts += [title, markdown_table(heads, rows)] if rows else []
     return [

@@ -200,8 +200,8 @@ def frames_markdown(scores: FrameScores) -> str:
         lines += ["", f"Median corner distance to the given reference, px: {cells}."]
     if "backward_px" in scores:
         lines += ["", "Median distance between forward and backward run, px:"]
-        for what, values in scores["backward_px"].items():
-            lines.append(f"- {what}: " + ", ".join(f"{px} at {d}" for d, px in values.items()))
+        for title, values in scores["backward_px"].items():
+            lines.append(f"- {title}: " + ", ".join(f"{px} at {d}" for d, px in values.items()))
     targets = target_lines(scores["ncc"], scores.get("backward_px", {}).get(IN_VIEW, {}))
     if targets:
         lines += ["", "Targets and results:", *targets]
@@ -238,15 +238,15 @@ def _backward(
     last = len(frames) - 1
     corners = frame_corners((inside.shape[1], inside.shape[0]))
     scores: dict[str, dict[str, float]] = {}
-    for bent, how in ((True, ""), (False, ", one homography a frame")):
+    for bent, suffix in ((True, ""), (False, ", one homography a frame")):
         forward_maps = placed_maps(forward, bent=bent)
         backward_maps = {
             last - index: maps for index, maps in placed_maps(result, bent=bent).items()
         }
         in_view = run_agreement(forward_maps, backward_maps, view_points(inside), inside=inside)
-        scores |= {f"{IN_VIEW}{how}": in_view}
+        scores |= {f"{IN_VIEW}{suffix}": in_view}
         scores |= {
-            f"at the frames' corners{how}": run_agreement(forward_maps, backward_maps, corners)
+            f"at the frames' corners{suffix}": run_agreement(forward_maps, backward_maps, corners)
         }
     return scores
 

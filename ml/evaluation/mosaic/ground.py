@@ -53,8 +53,8 @@ class Hills:
         """Shift raised points, to first order by height times distance from the point below."""
         flat = transform_points(H_picture_from_frame, xy)
         height = np.sin(flat[:, 0] / HILLS_PX[0]) * np.sin(flat[:, 1] / HILLS_PX[1])
-        away = flat - _below(H_picture_from_frame, size_px)
-        return np.asarray(flat - self.relief * height[:, None] * away, np.float64)
+        offset = flat - _below(H_picture_from_frame, size_px)
+        return np.asarray(flat - self.relief * height[:, None] * offset, np.float64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,22 +36,22 @@ def pair_errors(
     grid = _grid(size_px)
     errors = {}
     for distance in DISTANCES:
-        apart = []
+        distances = []
         for first in sorted(placed):
             other = first + distance
             if other not in placed or first not in truth or other not in truth:
                 continue
-            there = placed[other].to_frame(placed[first].to_plane(grid)[0][0])[0][0]
-            in_view = _in_view(there, size_px)
+            xy_other = placed[other].to_frame(placed[first].to_plane(grid)[0][0])[0][0]
+            in_view = _in_view(xy_other, size_px)
             if not in_view.any():
                 continue
-            here, elsewhere = (
+            xy_by_first, xy_by_other = (
                 ground.picture_points(truth[index], xy[in_view], size_px=size_px)
-                for index, xy in ((first, grid), (other, there))
+                for index, xy in ((first, grid), (other, xy_other))
             )
-            apart.append(float(np.linalg.norm(here - elsewhere, axis=1).mean()))
-        if apart:
-            errors[str(distance)] = round(float(np.mean(apart)), 3)
+            distances.append(float(np.linalg.norm(xy_by_first - xy_by_other, axis=1).mean()))
+        if distances:
+            errors[str(distance)] = round(float(np.mean(distances)), 3)
     return errors
 
 

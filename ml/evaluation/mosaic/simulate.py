@@ -160,10 +160,10 @@ def _smooth(rng: np.random.Generator, count: int) -> ArrayF64:
 
 
 def _faults(rng: np.random.Generator, config: SweepConfig) -> dict[int, str]:
-    wanted = round(config.frames * config.fault_share)
+    fault_count = round(config.frames * config.fault_share)
     faults: dict[int, str] = {}
     kind = 0
-    while len(faults) < wanted:
+    while len(faults) < fault_count:
         first, run = int(rng.integers(3, config.frames - 4)), int(rng.integers(1, 4))
         near = range(first - 2, first + run + 2)
         if any(i in faults for i in near):

@@ -161,8 +161,10 @@ def score_attempt(
         bad, dropped = set(sweep.faults), set(mosaic.dropped)
         scores["fault_recall"] = round(len(bad & dropped) / len(bad), 3)
         scores["fault_precision"] = round(len(bad & dropped) / max(len(dropped), 1), 3)
-        named = Counter(f"{sweep.faults[i]} as {mosaic.dropped.get(i, '?')}" for i in bad & dropped)
-        scores["fault_reasons"] = dict(sorted(named.items()))
+        reported_faults = Counter(
+            f"{sweep.faults[i]} as {mosaic.dropped.get(i, '?')}" for i in bad & dropped
+        )
+        scores["fault_reasons"] = dict(sorted(reported_faults.items()))
     return scores
 
 

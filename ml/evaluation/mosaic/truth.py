@@ -71,13 +71,13 @@ def score_against_truth(
             for f in common
         ]
     )
-    far = np.argsort([-abs(f - anchor) for f in common], kind="stable")
+    by_distance = np.argsort([-abs(f - anchor) for f in common], kind="stable")
     return TruthScore(
         n=len(common),
         mean_px=float(errors.mean()),
         median_px=float(np.median(errors)),
         max_px=float(errors.max()),
-        drift_px=float(errors[far[: max(1, len(far) // 10)]].mean()),
+        drift_px=float(errors[by_distance[: max(1, len(by_distance) // 10)]].mean()),
     )
 
 

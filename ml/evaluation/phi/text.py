@@ -36,7 +36,7 @@ WRITINGS: dict[str, Writing] = {
     "turned by 90 degrees, 18 px": Writing(18, turns_deg=(90, 90)),
 }
 
-Held: TypeAlias = Callable[[ImageU8], bool]
+HoldRule: TypeAlias = Callable[[ImageU8], bool]
 
 
 class CaseScores(TypedDict):
@@ -69,14 +69,14 @@ def measure_text(
     progress: Progress,
     lines: int = LINES,
     every: int = 1,
-    held: Held = is_held,
+    holds: HoldRule = is_held,
 ) -> TextScores:
     """Score drawn and real pictures.
 
     Args:
         lines: number of drawn pictures of each case, with identifying and with other text each.
         every: step between real pictures without identifying text.
-        held: decision to score.
+        holds: decision to score.
     Raises:
         BadInputError: no picture without text.
     """
@@ -91,7 +91,7 @@ def measure_text(
     def score(case: str, identifying: Iterable[ImageU8], other: Iterable[ImageU8]) -> None:
         progress(len(scores), steps, case)
         started = time.process_time()
-        held_of = [[held(image) for image in images] for images in (identifying, other)]
+        held_of = [[holds(image) for image in images] for images in (identifying, other)]
         pictures = sum(map(len, held_of))
         cpu_s[case] = round((time.process_time() - started) / max(pictures, 1), 2)
         scores.append(

@@ -75,21 +75,21 @@ def label_lines(line: str, rng: np.random.Generator) -> Lines:
     return tuple(lines)
 
 
-def overlay(ground: ImageU8, line: str, how: Writing, rng: np.random.Generator) -> ImageU8:
+def overlay(ground: ImageU8, line: str, style: Writing, rng: np.random.Generator) -> ImageU8:
     """Draw a line over a part of a picture, and compress it as a camera would.
 
     Args:
         ground: (H, W, 3).
     """
     image = _part(ground, rng)
-    ink = _turned(_ink(line, how.height_px, rng), float(rng.uniform(*how.turns_deg)))
+    ink = _turned(_ink(line, style.height_px, rng), float(rng.uniform(*style.turns_deg)))
     height, width = ink.shape
     room = (image.shape[1] - width, image.shape[0] - height)
     x, y = (int(rng.integers(0, max(1, max_offset))) for max_offset in room)
     place = image[y : y + height, x : x + width]
     ink = ink[: place.shape[0], : place.shape[1], None]
     under = float(place.mean())
-    level = under + float(rng.uniform(*how.contrast)) * (1 if under < 128 else -1)
+    level = under + float(rng.uniform(*style.contrast)) * (1 if under < 128 else -1)
     place[:] = np.clip(place * (1 - ink) + level * ink, 0, 255)
     return _stored(image)
 

@@ -321,9 +321,9 @@ def pair_shares(task: Task, encoder: RoiEncoder, graphs: Sequence[RoiGraph]) -> 
         for item in query.gallery[query.relevant].tolist():
             region, copies = region_and_copies(item)
             near = np.linalg.norm(query_vector - region)
-            far = np.linalg.norm(query_vector - copies, axis=1)
-            equal = np.isclose(far, near, rtol=0, atol=ROUNDING)
-            wins.append(np.mean(np.where(equal, 0.5, far > near)))
+            distances = np.linalg.norm(query_vector - copies, axis=1)
+            equal = np.isclose(distances, near, rtol=0, atol=ROUNDING)
+            wins.append(np.mean(np.where(equal, 0.5, distances > near)))
         shares.append(float(np.mean(wins)))
     return np.array(shares)
 

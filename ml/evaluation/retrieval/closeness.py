@@ -31,8 +31,8 @@ def is_close(vector: ArrayF32, gallery: ArrayF32, searched: int, calibration: Ca
     """
     if not len(gallery):
         return False
-    away = np.nan_to_num(gallery - vector, nan=np.inf)
-    smallest = float(np.linalg.norm(away, axis=1).min())
+    differences = np.nan_to_num(gallery - vector, nan=np.inf)
+    smallest = float(np.linalg.norm(differences, axis=1).min())
     return not calibration.is_nothing_close(smallest, searched)
 
 

@@ -205,8 +205,8 @@ def _chance(records: Sequence[RoiRecord], options: RetrievalOptions) -> MethodSc
 
 
 def _means(scores: QueryScores) -> list[float]:
-    each = (scores.ap, scores.ap_long, scores.ap_by_hits, scores.precision, scores.vote_right)
-    return [float(values.mean()) for values in each]
+    measures = (scores.ap, scores.ap_long, scores.ap_by_hits, scores.precision, scores.vote_right)
+    return [float(values.mean()) for values in measures]
 
 
 def _summary(scores: QueryScores, options: RetrievalOptions) -> MethodScores:

@@ -144,16 +144,18 @@ def _greedy(counts: ArrayF64, folds: int) -> ArrayI64:
 def _cost(lives: ArrayI64, counts: ArrayF64, folds: int) -> ArrayF64:
     """(P,) cost of individuals: mean distance from even shares of labels and of sizes."""
     share = _shares(lives, counts, folds)
-    away = np.abs(share - 1 / folds).mean(axis=1)
+    deviation = np.abs(share - 1 / folds).mean(axis=1)
     empty = (share[:, :, -2] == 0).sum(axis=1)
-    cost = away[:, :-2].mean(axis=1) + _SIZE_WEIGHT * away[:, -2:].mean(axis=1)
+    cost = deviation[:, :-2].mean(axis=1) + _SIZE_WEIGHT * deviation[:, -2:].mean(axis=1)
     return np.asarray(cost + _EMPTY_FOLD * empty, np.float64)
 
 
 def _shares(lives: ArrayI64, counts: ArrayF64, folds: int) -> ArrayF64:
     """(P, folds, columns): share of each count in each fold."""
-    held = np.stack([(lives == fold).astype(np.float64) @ counts for fold in range(folds)], axis=1)
-    return np.asarray(held / np.maximum(counts.sum(axis=0), 1), np.float64)
+    fold_counts = np.stack(
+        [(lives == fold).astype(np.float64) @ counts for fold in range(folds)], axis=1
+    )
+    return np.asarray(fold_counts / np.maximum(counts.sum(axis=0), 1), np.float64)
 
 
 def _folds(
@@ -165,14 +167,14 @@ def _folds(
 ) -> Folds:
     # Folds are in the order of their first patient.
     order = sorted(set(dealt.tolist()), key=dealt.tolist().index)
-    held = np.stack([counts[dealt == fold].sum(axis=0) for fold in order]).astype(np.int64)
+    fold_counts = np.stack([counts[dealt == fold].sum(axis=0) for fold in order]).astype(np.int64)
     share = _shares(dealt[None], counts, config.folds)[0, :, :-2]
     return Folds(
         patients=tuple(
-            tuple(name for name, fold in zip(names, dealt, strict=True) if fold == wanted)
-            for wanted in order
+            tuple(name for name, fold in zip(names, dealt, strict=True) if fold == number)
+            for number in order
         ),
-        rois=held[:, :width],
-        slides=held[:, width : 2 * width],
+        rois=fold_counts[:, :width],
+        slides=fold_counts[:, width : 2 * width],
         imbalance=float(np.abs(share - 1 / config.folds).mean()),
     )

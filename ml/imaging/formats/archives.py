@@ -188,7 +188,8 @@ def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int, max_entr
         mode = entry.external_attr >> 16
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
             raise UnsupportedFormatError(
-                f"the ZIP archive holds a link, {_shown(entry.filename)}; expected plain files"
+                f"the ZIP archive holds a link, {_printable_name(entry.filename)}; "
+                "expected plain files"
             )
         if entry.flag_bits & 1:
             raise UnsupportedFormatError("the ZIP archive is encrypted; expected a plain one")
@@ -211,7 +212,7 @@ def _check_names(files: list[zipfile.ZipInfo]) -> None:
     used_names: set[tuple[str, ...]] = set()
     for name in names:
         if name in used_names or name in folders:
-            text = _shown("/".join(name))
+            text = _printable_name("/".join(name))
             raise UnsupportedFormatError(f"the ZIP archive holds the same name twice: {text}")
         used_names.add(name)
 
@@ -222,18 +223,18 @@ def _parts(name: str) -> tuple[str, ...]:
     parts = PurePosixPath(plain).parts
     if not parts or plain.startswith("/") or ".." in parts or ":" in parts[0]:
         raise UnsupportedFormatError(
-            f"the ZIP archive holds a path that leads outside it: {_shown(name)}"
+            f"the ZIP archive holds a path that leads outside it: {_printable_name(name)}"
         )
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in plain):
         raise UnsupportedFormatError(
-            f"the ZIP archive holds a name with control characters: {_shown(name)}"
+            f"the ZIP archive holds a name with control characters: {_printable_name(name)}"
         )
     if len(parts) > MAX_DEPTH or any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
         raise UnsupportedFormatError("the ZIP archive holds a path that is too long")
     return parts
 
 
-def _shown(name: str) -> str:
+def _printable_name(name: str) -> str:
     return ascii(name[:_SHOWN])
 
 

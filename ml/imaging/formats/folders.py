@@ -93,13 +93,13 @@ def _members(zarr: Path, depth: int = 0) -> Iterator[Path]:
 
 def _files_of_index(main: Path) -> list[Path]:
     try:
-        named = files_named(main, read_index(main), include_optional=True)
+        indexed = files_named(main, read_index(main), include_optional=True)
     except CorruptFileError:
         return []  # the reader that opens it reports the error
     within = main.parent.resolve()
     return [
         file
-        for file in named
+        for file in indexed
         if is_there(file) and not file.is_symlink() and within in file.resolve().parents
     ]
 

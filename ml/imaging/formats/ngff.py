@@ -152,9 +152,9 @@ def attributes_of(store: ZarrStore, path: str) -> JsonObject:
     return dict(attributes)
 
 
-def _version(stated: Any) -> str:
+def _version(version: Any) -> str:
     """The stated version if it is valid, else "0.5"."""
-    return stated if isinstance(stated, str) and re.fullmatch(r"\d\.\d", stated) else "0.5"
+    return version if isinstance(version, str) and re.fullmatch(r"\d\.\d", version) else "0.5"
 
 
 def _joined(path: str, level: str) -> str:
@@ -162,12 +162,12 @@ def _joined(path: str, level: str) -> str:
 
 
 def _axes(multiscale: JsonObject, count: int) -> str:
-    stated = multiscale.get("axes")
-    if stated is None:
+    axes_data = multiscale.get("axes")
+    if axes_data is None:
         axes = _OLD_AXES[-count:] if count == len(_OLD_AXES) else ""
     else:
         axes = "".join(
-            str(axis["name"] if isinstance(axis, dict) else axis).lower() for axis in stated
+            str(axis["name"] if isinstance(axis, dict) else axis).lower() for axis in axes_data
         )
     if len(axes) != count or not axes.endswith("yx") or not set(axes[:-2]) <= set("tcz"):
         raise UnsupportedFormatError(
@@ -179,10 +179,10 @@ def _axes(multiscale: JsonObject, count: int) -> str:
 
 def _scale(multiscale: JsonObject, axes: str) -> dict[str, float]:
     """Microns per pixel along x and y, for axes whose unit is stated."""
-    stated = multiscale.get("axes") or []
+    axes_data = multiscale.get("axes") or []
     units = {
         str(stated_axis["name"]).lower(): _UM_PER_UNIT.get(str(stated_axis.get("unit")))
-        for stated_axis in stated
+        for stated_axis in axes_data
         if isinstance(stated_axis, dict)
     }
     factors = [1.0] * len(axes)
@@ -198,8 +198,8 @@ def _scale(multiscale: JsonObject, axes: str) -> dict[str, float]:
 
 def _plane(omero: JsonObject, axes: str, shape: Sequence[int]) -> dict[str, int]:
     """The plane that is shown by default; the first where none is stated."""
-    stated = omero.get("rdefs") or {}
-    defaults = {"t": stated.get("defaultT"), "z": stated.get("defaultZ")}
+    rendering = omero.get("rdefs") or {}
+    defaults = {"t": rendering.get("defaultT"), "z": rendering.get("defaultZ")}
     sizes = dict(zip(axes, shape, strict=True))
     return {
         axis: min(max(0, int(defaults[axis] or 0)), sizes[axis] - 1)
@@ -212,11 +212,11 @@ def _channels(omero: JsonObject, axes: str, array: ZarrArray) -> tuple[NgffChann
     """Channels with stated colours and windows; else three of 8 bits as RGB, else the first."""
     count = array.shape[axes.index("c")] if "c" in axes else 1
     full = float(2 ** (8 * array.dtype.itemsize) - 1)
-    stated = omero.get("channels") or []
-    if stated and len(stated) == count <= _MAX_CHANNELS:
+    channels_data = omero.get("channels") or []
+    if channels_data and len(channels_data) == count <= _MAX_CHANNELS:
         channels = [
             NgffChannel(number, _color(channel), *_window(channel, full))
-            for number, channel in enumerate(stated)
+            for number, channel in enumerate(channels_data)
             if channel.get("active", True)
         ]
         if channels:
@@ -227,17 +227,17 @@ def _channels(omero: JsonObject, axes: str, array: ZarrArray) -> tuple[NgffChann
 
 
 def _color(channel: JsonObject) -> tuple[int, int, int]:
-    stated = str(channel.get("color", ""))
-    if not _COLOR.fullmatch(stated):
+    color = str(channel.get("color", ""))
+    if not _COLOR.fullmatch(color):
         return (255, 255, 255)
-    red, green, blue = bytes.fromhex(stated)
+    red, green, blue = bytes.fromhex(color)
     return red, green, blue
 
 
 def _window(channel: JsonObject, full: float) -> tuple[float, float, bool]:
     """(low, high, is_stated): stated if it differs from the range of the type."""
-    stated = channel.get("window") or {}
-    low, high = float(stated.get("start", 0.0)), float(stated.get("end", full))
+    window = channel.get("window") or {}
+    low, high = float(window.get("start", 0.0)), float(window.get("end", full))
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         return 0.0, full, False
     return low, high, (low, high) != (0.0, full)

@@ -108,9 +108,9 @@ def is_there(file: Path) -> bool:
 def incomplete(path: Path, missing: list[Path]) -> str:
     """Sentence that names the missing files."""
     first = _printable(missing[0].relative_to(path.parent).as_posix())
-    more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-    verb = "are" if more else "is"
-    return f"the slide is incomplete: {first}{more} {verb} missing; send it with all its files"
+    others = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+    verb = "are" if others else "is"
+    return f"the slide is incomplete: {first}{others} {verb} missing; send it with all its files"
 
 
 def _printable(name: str) -> str:

@@ -183,7 +183,7 @@ def _image(reader: TiffReader, ifd: Ifd, page: int, sub_ifd: int = -1) -> TiffDi
         stored = values(tag, 1)
         return int(stored[0]) if len(stored) and stored.dtype.kind in "ui" else default
 
-    def stated(tag: int) -> list[float]:
+    def values_of(tag: int) -> list[float]:
         stored = map(float, values(tag, _MAX_SAMPLES).tolist())
         return [value for value in stored if math.isfinite(value)]
 
@@ -222,8 +222,8 @@ def _image(reader: TiffReader, ifd: Ifd, page: int, sub_ifd: int = -1) -> TiffDi
         resolution_unit=number(_RESOLUTION_UNIT, 2),
         orientation=number(_ORIENTATION, 0),
         sample_format=number(_SAMPLE_FORMAT, 1),
-        min_value=_extreme_value(min, stated(_S_MIN_VALUE), stated(_MIN_VALUE)),
-        max_value=_extreme_value(max, stated(_S_MAX_VALUE), stated(_MAX_VALUE)),
+        min_value=_extreme_value(min, values_of(_S_MIN_VALUE), values_of(_MIN_VALUE)),
+        max_value=_extreme_value(max, values_of(_S_MAX_VALUE), values_of(_MAX_VALUE)),
     )
 
 

@@ -136,5 +136,5 @@ def _of_still(path: Path) -> list[str]:
 def _joined(texts: Iterable[str]) -> str:
     """Each printable text once, without converters, separated by spaces."""
     words = ("".join(c for c in text if c.isprintable()).strip() for text in texts)
-    named = dict.fromkeys(word for word in words if word and not _CONVERTERS.match(word))
-    return " ".join(named)[:MAX_CHARS].strip()
+    names = dict.fromkeys(word for word in words if word and not _CONVERTERS.match(word))
+    return " ".join(names)[:MAX_CHARS].strip()

@@ -23,8 +23,8 @@ def code_paths() -> tuple[Path, ...]:
 
     Of the folder that contains ``ml`` only ``ml`` itself: a portal's storage may be next to it.
     """
-    named = [sysconfig.get_path(name) for name in _OF_PYTHON]
-    named += [path for path in sys.path if Path(path).name in _PACKAGES]
-    named += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-    paths = [Path(ml.__file__).parent, *(Path(path) for path in (*named, *_SYSTEM) if path)]
+    candidates = [sysconfig.get_path(name) for name in _OF_PYTHON]
+    candidates += [path for path in sys.path if Path(path).name in _PACKAGES]
+    candidates += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    paths = [Path(ml.__file__).parent, *(Path(path) for path in (*candidates, *_SYSTEM) if path)]
     return tuple(path for path in dict.fromkeys(paths) if path.is_absolute() and path.exists())

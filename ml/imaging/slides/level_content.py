@@ -129,8 +129,8 @@ def _boxes(read: Read, size_px: tuple[int, int], finer_px: tuple[int, int]) -> l
         return cells
     spread = [float(pixels[y : y + high, x : x + wide].std()) for x, y, wide, high in cells]
     ranked = sorted(range(len(cells)), key=lambda at: -spread[at])
-    even = np.linspace(0, len(cells) - 1, _EVEN).astype(int).tolist()
-    return [cells[at] for at in dict.fromkeys((*ranked[:_STRUCTURED], *even))]
+    evenly_spaced = np.linspace(0, len(cells) - 1, _EVEN).astype(int).tolist()
+    return [cells[at] for at in dict.fromkeys((*ranked[:_STRUCTURED], *evenly_spaced))]
 
 
 def _box_in(box: Box, size_px: tuple[int, int], finer_px: tuple[int, int]) -> Box:

@@ -78,20 +78,24 @@ def mpp_from_resolution(
 def layout_mpp(layout: TiffLayout) -> tuple[float | None, float | None]:
     """Microns per pixel of a TIFF: by OME-XML, where it states any, else by the resolution tags."""
     first = layout.levels[0]
-    stated = plausible_mpp(*layout.ome.mpp) if layout.ome else (None, None)
-    if None not in stated:
-        return stated
+    ome_mpp = plausible_mpp(*layout.ome.mpp) if layout.ome else (None, None)
+    if None not in ome_mpp:
+        return ome_mpp
     return mpp_from_resolution(first.x_resolution, first.y_resolution, first.resolution_unit)
 
 
 def scale_warning(layout: TiffLayout) -> str | None:
     """A sentence where OME-XML and the resolution tags of a TIFF state different scales."""
     first = layout.levels[0]
-    stated = plausible_mpp(*layout.ome.mpp) if layout.ome else (None, None)
+    ome_mpp = plausible_mpp(*layout.ome.mpp) if layout.ome else (None, None)
     tagged = mpp_from_resolution(first.x_resolution, first.y_resolution, first.resolution_unit)
-    if stated[0] is None or tagged[0] is None or abs(stated[0] / tagged[0] - 1) < _SCALE_TOLERANCE:
+    if (
+        ome_mpp[0] is None
+        or tagged[0] is None
+        or abs(ome_mpp[0] / tagged[0] - 1) < _SCALE_TOLERANCE
+    ):
         return None
     return (
-        f"The file states two scales: {stated[0]:.4g} um per pixel in its OME metadata, which is"
+        f"The file states two scales: {ome_mpp[0]:.4g} um per pixel in its OME metadata, which is"
         f" used, and {tagged[0]:.4g} in its TIFF tags."
     )

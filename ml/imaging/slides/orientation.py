@@ -86,8 +86,8 @@ class UprightReader:
 
 def _stated_orientation(directory: TiffDirectory | None) -> int:
     """Orientation tag of a directory, 0 if it is missing or invalid."""
-    stated = directory.orientation if directory is not None else 0
-    return stated if UPRIGHT <= stated <= _TRANSVERSE else 0
+    tag_value = directory.orientation if directory is not None else 0
+    return tag_value if UPRIGHT <= tag_value <= _TRANSVERSE else 0
 
 
 def _upright_level(level: StoredLevel, orientation: int) -> StoredLevel:

@@ -60,8 +60,10 @@ def _serve(request: dict[str, Any], memory: Any, slides: _OpenSlides) -> None:
     capacity = BUFFER_BYTES // size
     if not capacity:
         return  # a single patch is larger than the buffer: the caller reads it
-    stated = request["display_range"]
-    slide = _opened(request["path"], DisplayRange(**stated) if stated else None, slides)
+    display_range = request["display_range"]
+    slide = _opened(
+        request["path"], DisplayRange(**display_range) if display_range else None, slides
+    )
     source = SlidePatches(
         slide, downsample=request["downsample"], corners_px=corners, patch_px=side
     )

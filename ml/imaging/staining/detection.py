@@ -50,6 +50,6 @@ def stain_in_text(text: str) -> str:
     """The stain named in a description: the value of a field that is called so."""
     for pattern in _PATTERNS:
         for match in pattern.finditer(text):
-            if named := stain_named(html.unescape(match[1]).strip()):
-                return named
+            if stain := stain_named(html.unescape(match[1]).strip()):
+                return stain
     return ""

@@ -101,8 +101,8 @@ def _code_of(item: Dataset) -> Code:
 
 def _known_code(item: Dataset) -> str:
     """The code in SNOMED CT, older spellings included; "" where it is not a stain of the group."""
-    stated = _code_of(item)
-    name = next((value for value, code in _group().items() if code == stated), "")
+    item_code = _code_of(item)
+    name = next((value for value, code in _group().items() if code == item_code), "")
     return EOSIN if name in _EOSINS else name
 
 

@@ -96,10 +96,10 @@ def _orientation(frame: VideoFrame) -> tuple[bool, int] | None:
     FFmpeg's libavutil/display.h.
     """
     side_data: Any = frame.side_data  # its stub names no display matrix
-    stated = side_data.get(SideDataType.DISPLAYMATRIX)
-    if stated is None:
+    matrix = side_data.get(SideDataType.DISPLAYMATRIX)
+    if matrix is None:
         return False, 0
-    a, b, _, c, d = np.frombuffer(bytes(stated), "=i4")[:5].tolist()
+    a, b, _, c, d = np.frombuffer(bytes(matrix), "=i4")[:5].tolist()
     major, minor = max(abs(c), abs(d)), min(abs(c), abs(d))
     determinant = a * d - b * c
     if not determinant or minor > _MAX_SKEW * major:

@@ -135,7 +135,7 @@ def _aligned(
     adjustment = adjust_transforms(start, links, anchor, model=model, mask=mask)
     tried = {(link.a, link.b) for link in links}
     for _ in range(LOOP_ROUNDS):
-        more = loops_by_overlap(
+        overlap_loops = loops_by_overlap(
             store,
             adjustment.transforms,
             tried,
@@ -144,10 +144,10 @@ def _aligned(
             config=config,
             progress=progress,
         )
-        if not more:
+        if not overlap_loops:
             break
-        tried |= {(link.a, link.b) for link in more}
-        links = links + more
+        tried |= {(link.a, link.b) for link in overlap_loops}
+        links = links + overlap_loops
         adjustment = adjust_transforms(adjustment.transforms, links, anchor, model=model, mask=mask)
     links = _agreeing_links(links, adjustment.transforms)
     adjustment = adjust_transforms(adjustment.transforms, links, anchor, model=model, mask=mask)

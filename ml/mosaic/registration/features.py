@@ -101,5 +101,5 @@ def _thinned(xy: ArrayF32, inliers: ArrayBool, score: ArrayF32) -> np.ndarray:
     rows = np.flatnonzero(inliers)
     points = Keypoints(xy[rows], score[rows], rows.astype(np.float32), score[rows])
     extent = tuple((xy.max(axis=0) + 1).astype(int)[::-1].tolist())
-    even = select_even(points, shape=extent, count=LINK_POINTS, cells=LINK_POINTS)
-    return np.sort(even.size_px.astype(np.int64))
+    selection = select_even(points, shape=extent, count=LINK_POINTS, cells=LINK_POINTS)
+    return np.sort(selection.size_px.astype(np.int64))

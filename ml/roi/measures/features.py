@@ -75,10 +75,10 @@ def patch_features(patch: ImageU8, stains: StainEstimate) -> ArrayF32:
         concentrations(haematoxylin, eosin, density),
         nuclei(haematoxylin),
         open_space(density),
-        *_each(granulometry, (haematoxylin, density, 1 - np.clip(density, 0, 1))),
-        *_each(band_energies, three),
-        *_each(radial_spectrum, three),
-        *_each(lbp_histogram, (haematoxylin, density)),
+        *_features_by_measure(granulometry, (haematoxylin, density, 1 - np.clip(density, 0, 1))),
+        *_features_by_measure(band_energies, three),
+        *_features_by_measure(radial_spectrum, three),
+        *_features_by_measure(lbp_histogram, (haematoxylin, density)),
     ]
     return np.concatenate(parts).astype(np.float32)
 
@@ -103,7 +103,7 @@ def patch_tissue(patch: ImageU8) -> ArrayBool:
     return np.asarray(dark & ~averaged_haze(patch))
 
 
-def _each(
+def _features_by_measure(
     measure: Callable[[ArrayF32], ArrayF32], channels: tuple[ArrayF32, ...]
 ) -> list[ArrayF32]:
     return [measure(channel) for channel in channels]

@@ -150,7 +150,7 @@ def pure_directions(nuclear: ArrayF64, outside: ArrayF64, purity: float) -> Arra
     haematoxylin.
 
     Args:
-        nuclear, other: (N, 3) optical densities.
+        nuclear, outside: (N, 3) and (M, 3) optical densities.
         purity: Quantile in 0.5 (the medians) to 1.
     Returns:
         (2, 3) float64 unit vectors, positive.

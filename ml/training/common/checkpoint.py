@@ -41,12 +41,12 @@ def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> RunState 
     """
     if not path.is_file():
         return None
-    held: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
-    wanted = config_hash(config, start)
-    if held["hash"] != wanted:
+    saved_state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
+    expected_hash = config_hash(config, start)
+    if saved_state["hash"] != expected_hash:
         raise BadInputError(
             "the output folder holds a checkpoint of another configuration, of other weights to "
-            f"start from, or of an earlier release ({held['hash']}, not {wanted}). Choose another "
-            "folder"
+            f"start from, or of an earlier release ({saved_state['hash']}, not {expected_hash}). "
+            "Choose another folder"
         )
-    return cast(RunState, held)
+    return cast(RunState, saved_state)

@@ -15,7 +15,7 @@ def take_weights(network: nn.Module, stored: nn.Module, path: Path) -> None:
     Raises:
         WeightsError: it is another architecture, or of other sizes.
     """
-    wanted, held = network.config, stored.config
-    if type(stored) is not type(network) or held != wanted:
-        raise WeightsError(f"{path.name}: holds {held}, expected weights of {wanted}")
+    expected, found = network.config, stored.config
+    if type(stored) is not type(network) or found != expected:
+        raise WeightsError(f"{path.name}: holds {found}, expected weights of {expected}")
     network.load_state_dict(stored.state_dict())

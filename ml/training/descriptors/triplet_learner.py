@@ -77,9 +77,9 @@ class TripletLearner:
 
     def step(self, number: int, history: History) -> float:
         """Take an epoch over the current data set, and record the shares of its triplets."""
-        wanted = number // self.config.renew_every
-        if self._drawn is None or self._drawn[0] != wanted:
-            self._drawn = (wanted, self._triplets(wanted, self.stills))
+        round_number = number // self.config.renew_every
+        if self._drawn is None or self._drawn[0] != round_number:
+            self._drawn = (round_number, self._triplets(round_number, self.stills))
         min_margin = self._min_margin(history)
         loss, shares, easy = self._epoch(number, self._drawn[1], min_margin)
         _record(history, "", shares)

@@ -110,10 +110,12 @@ def read_sequence(
     from ml.mosaic.frames.sources import open_source
 
     source = open_source(frames)
-    wanted = set(np.linspace(0, max(source.count - 1, 0), max_count).round().astype(int).tolist())
+    chosen_indexes = set(
+        np.linspace(0, max(source.count - 1, 0), max_count).round().astype(int).tolist()
+    )
     stills = []
     for frame in source.frames():
-        if frame.index in wanted and frame.rgb is not None:
+        if frame.index in chosen_indexes and frame.rgb is not None:
             name = f"{frame.index:06d}"
             side = config.long_sides_px[-1]
             still = make_still(name, frame.rgb, long_side_px=side, config=config, burnt_in=())

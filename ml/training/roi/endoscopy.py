@@ -147,14 +147,16 @@ def drawn_views(
         BadInputError: there are none, or all are left out.
     """
     files = stills_of(config, data)
-    each = -(-config.regions // len(files))
+    views_per_file = -(-config.regions // len(files))
     views: list[RegionView] = []
     for number, path in enumerate(files):
         rng = np.random.default_rng((config.seed, 2, number))
         with open_slide(path) as slide:
             size = (slide.info.width_px, slide.info.height_px)
             image = slide.read_scaled((0, 0), size, 1.0)
-        views += [encoder.view_of_image(image, _square(size, rng, config)) for _ in range(each)]
+        views += [
+            encoder.view_of_image(image, _square(size, rng, config)) for _ in range(views_per_file)
+        ]
         progress(number + 1, len(files), "reading")
     return views[: config.regions]
 

@@ -145,11 +145,11 @@ def within_memory(
         of_patient.setdefault(patient, []).append((name, patient, mpp))
     turns = sorted((turn, slide) for rows in of_patient.values() for turn, slide in enumerate(rows))
     chosen: list[tuple[str, str, float]] = []
-    held = 0.0
+    used_bytes = 0.0
     for _, slide in turns:
         with Image.open(data / slide[0]) as image:
-            held += image.width * image.height * _BYTES_PER_PIXEL
-        if chosen and held > max_bytes:
+            used_bytes += image.width * image.height * _BYTES_PER_PIXEL
+        if chosen and used_bytes > max_bytes:
             break
         chosen.append(slide)
     return tuple(chosen)

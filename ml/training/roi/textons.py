@@ -38,7 +38,7 @@ def fit_textons(
     *,
     config: TextonConfig | None = None,
     fit: TextonFitConfig | None = None,
-    each: int = TILES_PER_PATIENT,
+    max_per_patient: int = TILES_PER_PATIENT,
     seed: int = 0,
     out: Path | None = None,
     progress: Progress = no_progress,
@@ -48,13 +48,13 @@ def fit_textons(
     Args:
         tiles: at about 1 um per pixel, see ``read_tiles``; those that are nearly blank are left
             out.
-        each: most tiles of one patient.
+        max_per_patient: most tiles of one patient.
         out: file to write as well; its version is a hash of both configurations.
     Raises:
         BadInputError: no tile holds tissue.
     """
     config, fit = config or TextonConfig(), fit or TextonFitConfig()
-    chosen = balanced(tiles, each, seed=seed)
+    chosen = balanced(tiles, max_per_patient, seed=seed)
     sampled: list[ArrayF32] = []
     for number, tile in enumerate(chosen, 1):
         pixels = tile_pixels(tile)

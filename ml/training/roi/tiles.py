@@ -48,8 +48,8 @@ def read_tiles(index: Path, where: Mapping[str, str]) -> tuple[Tile, ...]:
             raise BadInputError(f"{index.name}: column {missing[0]!r} is missing")
         rows = [row for row in reader if all(row[key] == value for key, value in where.items())]
     if not rows:
-        wanted = ", ".join(f"{key}={value}" for key, value in where.items())
-        raise BadInputError(f"{index.name}: no row with {wanted}")
+        conditions = ", ".join(f"{key}={value}" for key, value in where.items())
+        raise BadInputError(f"{index.name}: no row with {conditions}")
     tiles = tuple(
         Tile(index.parent / row["file"], row["patient"], row.get("label") or "") for row in rows
     )
@@ -59,8 +59,8 @@ def read_tiles(index: Path, where: Mapping[str, str]) -> tuple[Tile, ...]:
     return tiles
 
 
-def balanced(tiles: Sequence[Tile], each: int, *, seed: int) -> tuple[Tile, ...]:
-    """Draw at most ``each`` tiles of every patient."""
+def balanced(tiles: Sequence[Tile], max_per_patient: int, *, seed: int) -> tuple[Tile, ...]:
+    """Draw at most ``max_per_patient`` tiles of every patient."""
     rng = np.random.default_rng((seed, 5))
     of_patient: dict[str, list[Tile]] = defaultdict(list)
     for tile in tiles:
@@ -68,5 +68,5 @@ def balanced(tiles: Sequence[Tile], each: int, *, seed: int) -> tuple[Tile, ...]
     return tuple(
         patient_tiles[i]
         for _, patient_tiles in sorted(of_patient.items())
-        for i in sorted(rng.permutation(len(patient_tiles))[:each].tolist())
+        for i in sorted(rng.permutation(len(patient_tiles))[:max_per_patient].tolist())
     )

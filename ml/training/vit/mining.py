@@ -75,8 +75,8 @@ def patch_pairs(
         inside &= blocks.all(axis=(1, 3)).ravel()
     if cycle_px is not None:
         back = _at(view.xy_s, np.where(inside[:, None], xy_t, 0))
-        away = np.linalg.norm(back - centres, axis=1)
-        inside &= np.isfinite(away) & (away <= cycle_px)
+        distances = np.linalg.norm(back - centres, axis=1)
+        inside &= np.isfinite(distances) & (distances <= cycle_px)
     source = np.flatnonzero(inside)
     cell = np.floor((xy_t[source] + 0.5) / patch_px).astype(np.int64)
     return TruePatchPairs(
@@ -124,9 +124,9 @@ def near_patches(xy_t: ArrayF32, shape: tuple[int, int], patch_px: int, reach: f
             p_gt, as the paper does.
     """
     centres = patch_centres(shape, patch_px)
-    away = np.abs(centres[None] - xy_t[:, None]).max(axis=2)
+    distances = np.abs(centres[None] - xy_t[:, None]).max(axis=2)
     cell = np.floor((xy_t + 0.5) / patch_px).astype(np.int64)
-    near = away < reach * patch_px
+    near = distances < reach * patch_px
     near[np.arange(len(xy_t)), cell[:, 1] * shape[1] + cell[:, 0]] = True
     return np.asarray(near)
 

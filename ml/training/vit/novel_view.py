@@ -199,8 +199,8 @@ def _round_trip_px(xy_t: ArrayF32, xy_s: ArrayF32) -> ArrayF32:
     xy_grid = np.rint(np.nan_to_num(xy_t, nan=-9.0)).clip(-9, 1 << 20).astype(np.int64)
     inside = (xy_grid >= 0).all(axis=2) & (xy_grid[:, :, 0] < width) & (xy_grid[:, :, 1] < height)
     back = xy_s[xy_grid[:, :, 1] * inside, xy_grid[:, :, 0] * inside]
-    away = np.hypot(back[:, :, 0] - u, back[:, :, 1] - v)
-    return np.asarray(np.where(inside & np.isfinite(away), away, np.inf), np.float32)
+    distances = np.hypot(back[:, :, 0] - u, back[:, :, 1] - v)
+    return np.asarray(np.where(inside & np.isfinite(distances), distances, np.inf), np.float32)
 
 
 def _sampled(field: ArrayF32, position: ArrayF32) -> ArrayF32:

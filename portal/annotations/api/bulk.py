@@ -127,9 +127,9 @@ class RoiBulkApi(ApiView):
 
 def _labels(canvas: Canvas, changes: list[Mapping[str, Any]]) -> dict[uuid.UUID, Label]:
     """Labels named by the changes; each must be one of the lab's."""
-    wanted = {change["label"] for change in changes if change.get("label")}
-    labels = Label.objects.filter(lab_id=canvas.lab_id, pk__in=wanted).in_bulk()
-    if wanted - labels.keys():
+    label_ids = {change["label"] for change in changes if change.get("label")}
+    labels = Label.objects.filter(lab_id=canvas.lab_id, pk__in=label_ids).in_bulk()
+    if label_ids - labels.keys():
         raise InvalidInputError("label: no such label in this lab.", code="unknown-label")
     return labels
 

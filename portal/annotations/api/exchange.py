@@ -229,11 +229,11 @@ class CanvasRoiFileApi(ApiView):
                 file=file,
                 choices=choices,
                 is_preview=data["dry_run"],
-                named=data["format"],
+                format_name=data["format"],
                 document_name=data["name"],
             )
             return accepted(row)
-        source = file_source(file, canvas, named=data["format"])
+        source = file_source(file, canvas, format_name=data["format"])
         if data["report"] == "csv":
             return _table(canvas, user, source, choices)
         if data["dry_run"]:

@@ -73,8 +73,8 @@ class Asap:
                 yield _annotation(f'{head} Type="{kind}" {tail}', points).encode()
         yield b"\t</Annotations>\n\t<AnnotationGroups>\n"
         for group, color in groups.items():
-            named = f"Name={attribute(group)} PartOfGroup={attribute(_NO_GROUP)}"
-            yield f"\t\t<Group {named} Color={attribute(color)}><Attributes/></Group>\n".encode()
+            names = f"Name={attribute(group)} PartOfGroup={attribute(_NO_GROUP)}"
+            yield f"\t\t<Group {names} Color={attribute(color)}><Attributes/></Group>\n".encode()
         yield b"\t</AnnotationGroups>\n</ASAP_Annotations>\n"
 
 
@@ -100,14 +100,16 @@ def _annotation(attributes: str, coordinates: list[list[float]]) -> str:
 def _feature(element: Any, colors: dict[str, str | None]) -> Feature | Problem:
     kind = element.get("Type", "")
     if kind not in {*_AREAS, *_POINTS, _LINE}:
-        return Problem(f"a {kind[:40] or 'nameless type'} of ASAP is not read", _named(element))
+        return Problem(
+            f"a {kind[:40] or 'nameless type'} of ASAP is not read", _label_name(element)
+        )
     points: list[tuple[float, list[float]]] = []
     for place, point in enumerate(element.iter("Coordinate")):
         try:
             order = float(point.get("Order", place))
             points.append((order, [float(point.get("X", "")), float(point.get("Y", ""))]))
         except ValueError:
-            return Problem(f"coordinate {place} has no numbers X and Y", _named(element))
+            return Problem(f"coordinate {place} has no numbers X and Y", _label_name(element))
     points.sort(key=lambda numbered: numbered[0])
     name, notes = name_read(element.get("Name", ""))
     group = one_line(element.get("PartOfGroup", ""))
@@ -125,7 +127,7 @@ def _feature(element: Any, colors: dict[str, str | None]) -> Feature | Problem:
     )
 
 
-def _named(element: Any) -> str:
+def _label_name(element: Any) -> str:
     name, _ = name_read(element.get("Name", ""))
     return feature_description(
         element.get("Type", ""), name, one_line(element.get("PartOfGroup", ""))

@@ -64,8 +64,8 @@ def event_read(
     if not isinstance(raw, Mapping):
         return Problem("not an event")
     category, video = raw.get("category_id"), raw.get("video_id")
-    named = categories.get(category, "") if isinstance(category, int | str) else ""
-    name = one_line(str(raw.get("name") or named))
+    label_name = categories.get(category, "") if isinstance(category, int | str) else ""
+    name = one_line(str(raw.get("name") or label_name))
     shape = feature_description("Event", name)
     if isinstance(video, int | str) and video in unread_videos:
         return Problem(unread_videos[video], shape)

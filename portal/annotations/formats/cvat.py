@@ -146,12 +146,12 @@ def _track(
     track: Any, plane: Plane, colors: dict[str, str], *, is_one_frame: bool
 ) -> Iterator[Feature | Problem]:
     label = _label(track)
-    named = {"cvat.track": track.get("id", "")[:20], "cvat.source": track.get("source", "")[:40]}
+    origin = {"cvat.track": track.get("id", "")[:20], "cvat.source": track.get("source", "")[:40]}
     shapes = [shape for shape in track if shape.tag in _SHAPES]
 
     def read(shape: Any) -> Feature | Problem:
         frame = _frame(shape.get("frame")) if plane.is_video else 0
-        return _shape(shape, _Place(frame, label, colors.get(label), named))
+        return _shape(shape, _Place(frame, label, colors.get(label), origin))
 
     if plane.is_video and not any(shape.tag in _MARKS for shape in shapes):
         feature = track_feature(shapes, read=read)
@@ -166,7 +166,7 @@ def _track(
         else:
             frame = shape.get("frame", "")[:12]
             reason = f"it is on frame {frame} of several of a video; this canvas is one image"
-            yield Problem(reason, _named(shape, label, named["cvat.track"]))
+            yield Problem(reason, _label_name(shape, label, origin["cvat.track"]))
 
 
 def _label(element: Any) -> str:
@@ -181,7 +181,7 @@ def _image(
         if shape.tag not in _SHAPES:
             continue
         if place in images.unread:
-            yield Problem(images.unread[place], _named(shape))
+            yield Problem(images.unread[place], _label_name(shape))
             continue
         label = _label(shape)
         yield _shape(shape, _Place(images.frames[place], label, colors.get(label)))
@@ -190,7 +190,7 @@ def _image(
 def _image_tags(image: Any, place: int, images: ImageChoice, tags: FrameTags) -> Iterator[Problem]:
     for tag in image.iterfind("tag"):
         if place in images.unread:
-            yield Problem(images.unread[place], _named(tag))
+            yield Problem(images.unread[place], _label_name(tag))
         else:
             tags.add(tag, images.frames[place])
 
@@ -206,15 +206,15 @@ class _Place:
 
 
 def _shape(shape: Any, place: _Place) -> Feature | Problem:
-    named = _named(shape, place.label, place.track.get("cvat.track", ""))
+    label_name = _label_name(shape, place.label, place.track.get("cvat.track", ""))
     if place.frame is None:
-        return Problem("its frame is not a number", named)
+        return Problem("its frame is not a number", label_name)
     try:
         geometry, kind = _geometry(shape)
     except FeatureError as error:
-        return Problem(str(error), named)
+        return Problem(str(error), label_name)
     except (ValueError, TypeError, OverflowError):
-        return Problem(f"a {shape.tag} without the numbers it needs", named)
+        return Problem(f"a {shape.tag} without the numbers it needs", label_name)
     metadata = {key: value for key, value in place.track.items() if value}
     for attribute in list(shape.iter("attribute"))[:_MAX_ATTRIBUTES]:
         metadata[f"cvat.{one_line(attribute.get('name', ''))[:60]}"] = one_line(
@@ -236,7 +236,7 @@ def _shape(shape: Any, place: _Place) -> Feature | Problem:
     )
 
 
-def _named(shape: Any, label: str = "", track: str = "") -> str:
+def _label_name(shape: Any, label: str = "", track: str = "") -> str:
     return feature_description(
         shape.tag, f"Track {track}" if track else "", label or one_line(shape.get("label", ""))
     )

@@ -112,9 +112,9 @@ def _source(plane: Plane) -> Any:
     return image
 
 
-def _uid(plane: Plane, what: str) -> str:
+def _uid(plane: Plane, purpose: str) -> str:
     """DICOM UID derived from a UUID (PS3.5 B.2); the same for the same canvas."""
-    return derived_uid(_IDS, f"{plane.canvas_id} {what}")
+    return derived_uid(_IDS, f"{plane.canvas_id} {purpose}")
 
 
 def _pieces(instance: Any) -> Iterator[bytes]:

@@ -27,8 +27,11 @@ def plane_drawn_on(plane: Plane, sizes: Iterable[tuple[object, ...]] = ()) -> Pl
     """
     if plane.file_size is None:
         return plane
-    stated = set(sizes)
-    if plane.file_size not in stated and (plane.width_px, plane.height_px) in stated:
+    distinct_sizes = set(sizes)
+    if (
+        plane.file_size not in distinct_sizes
+        and (plane.width_px, plane.height_px) in distinct_sizes
+    ):
         return plane
     width, height = plane.file_size
     return replace(plane, width_px=width, height_px=height)

@@ -58,7 +58,7 @@ def image_choose(images: Sequence[DocumentImage], plane: Plane) -> ImageChoice:
     if plane.is_video:
         numbered = [image for image in images if _number(image) is not None]
         choice.unread.update(
-            (image.key, f"the name of its image, {_shown(image)}, contains no frame number")
+            (image.key, f"the name of its image, {_display_name(image)}, contains no frame number")
             for image in images
             if _number(image) is None
         )
@@ -80,20 +80,26 @@ def name_is_of(name: object, plane: Plane) -> bool:
 
 def _still(images: Sequence[DocumentImage], plane: Plane) -> tuple[list[DocumentImage], str]:
     fit = [image for image in images if _fits(image, plane)]
-    named = [image for image in images if name_is_of(image.name, plane)]
-    exact = [image for image in named if name_key(_last_part(image.name)) == name_key(plane.name)]
-    named = exact or named
-    if named:
-        sized = [image for image in named if image in fit]
+    matching = [image for image in images if name_is_of(image.name, plane)]
+    exact = [
+        image for image in matching if name_key(_last_part(image.name)) == name_key(plane.name)
+    ]
+    matching = exact or matching
+    if matching:
+        sized = [image for image in matching if image in fit]
         if len(sized) == 1:
             count = f", one of {len(images):,}," if len(images) > 1 else ""
-            return sized, f"The image {_shown(sized[0])}{count} was read, by its name."
+            return sized, f"The image {_display_name(sized[0])}{count} was read, by its name."
         if sized:
-            return [], f"None was read: {len(sized)} images have the name {_shown(sized[0])}."
-        return [], f"None was read: the image {_shown(named[0])} has another size."
+            return (
+                [],
+                f"None was read: {len(sized)} images have the name {_display_name(sized[0])}.",
+            )
+        return [], f"None was read: the image {_display_name(matching[0])} has another size."
     if len(fit) == 1:
         return fit, (
-            f"The image {_shown(fit[0])} was read, by its size; its name is not that of the canvas."
+            f"The image {_display_name(fit[0])} was read, by its size; "
+            "its name is not that of the canvas."
         )
     if fit:
         return [], (
@@ -109,18 +115,18 @@ def _frames(images: Sequence[DocumentImage], plane: Plane) -> tuple[list[Documen
     for image in fit:
         series.setdefault(_series(image), []).append(image)
     title = _stem(plane.name)
-    named = [key for key in series if title in key]
-    if len(series) > 1 and len(named) != 1:
+    matching = [key for key in series if title in key]
+    if len(series) > 1 and len(matching) != 1:
         series_names = ", ".join(
-            _shown(images_of_series[0]) for images_of_series in list(series.values())[:3]
+            _display_name(images_of_series[0]) for images_of_series in list(series.values())[:3]
         )
         return [], (
             f"None was read: images of {len(series)} videos ({series_names}), and not one has the "
             "name of this video. Give the item the name of its video, and import again."
         )
     chosen = (
-        series[named[0]]
-        if named
+        series[matching[0]]
+        if matching
         else [image for images_of_series in series.values() for image in images_of_series]
     )
     if not chosen:
@@ -161,11 +167,11 @@ def _stem(name: str) -> str:
     return key.rsplit(".", 1)[0] if re.search(r".\.[^.\s]{1,8}$", key) else key
 
 
-def _shown(image: DocumentImage) -> str:
+def _display_name(image: DocumentImage) -> str:
     return one_line(str(image.name if image.name is not None else image.key))[:_SHOWN]
 
 
 def _described(image: DocumentImage) -> str:
     if image.width is None or image.height is None:
-        return _shown(image)
-    return f"{_shown(image)}, {image.width!s:.9} x {image.height!s:.9} pixels"
+        return _display_name(image)
+    return f"{_display_name(image)}, {image.width!s:.9} x {image.height!s:.9} pixels"

@@ -34,14 +34,14 @@ WRITERS = {writer.name: writer for writer in _WRITERS}
 AUTO, GEOJSON = "auto", GeoJson.name
 
 
-def reader_of(stream: IO[bytes], *, named: str = AUTO) -> FormatReader:
+def reader_of(stream: IO[bytes], *, format_name: str = AUTO) -> FormatReader:
     """The reader of this name, or the one that fits the content of the document.
 
     Raises:
         FormatError: its content fits no format that is read.
     """
-    if named != AUTO:
-        return READERS[named]
+    if format_name != AUTO:
+        return READERS[format_name]
     stream.seek(0)
     head = head_clean(stream.read(HEAD_BYTES))
     for reader in READERS.values():

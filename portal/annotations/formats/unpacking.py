@@ -61,23 +61,25 @@ class _Unpacking:
         left_bytes: of all documents together.
     """
 
-    named: str
+    format_name: str
     left_bytes: int
     documents: list[Document] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
-def documents_open(stream: IO[bytes], *, named: str = AUTO) -> tuple[list[Document], list[str]]:
+def documents_open(
+    stream: IO[bytes], *, format_name: str = AUTO
+) -> tuple[list[Document], list[str]]:
     """The documents of a file in natural order of names, and the names of its other files.
 
     Args:
         stream: seekable: a document, a gzip file of one, or a ZIP archive of some of either.
-        named: the format that they are of; else it is recognised by their content.
+        format_name: the format that they are of; else it is recognised by their content.
     Raises:
         FormatError: it holds no document that is read, is damaged, or unpacks to too much.
     """
     size = stream.seek(0, 2)
-    unpacking = _Unpacking(named, min(MAX_BYTES, _FREE_BYTES + GROWTH * size))
+    unpacking = _Unpacking(format_name, min(MAX_BYTES, _FREE_BYTES + GROWTH * size))
     head = _head(stream)
     if is_zip(head):
         _open_archive(stream, unpacking)
@@ -89,7 +91,7 @@ def documents_open(stream: IO[bytes], *, named: str = AUTO) -> tuple[list[Docume
             )
         return unpacking.documents, unpacking.unread
     plain = _plain(stream, head, unpacking)
-    return [Document("", plain, reader_of(plain, named=named))], []
+    return [Document("", plain, reader_of(plain, format_name=format_name))], []
 
 
 def _open_archive(stream: IO[bytes], unpacking: _Unpacking) -> None:
@@ -108,17 +110,19 @@ def _open_archive(stream: IO[bytes], unpacking: _Unpacking) -> None:
 def _take(name: str, packed: IO[bytes], unpacking: _Unpacking) -> None:
     """Open a member of an archive, if its first bytes are those of a document."""
     head = packed.read(HEAD_BYTES)
-    if not _is_document(head, unpacking.named):
+    if not _is_document(head, unpacking.format_name):
         unpacking.unread.append(name)
         return
     if len(unpacking.documents) >= MAX_DOCUMENTS:
         raise FormatError(f"The ZIP archive holds more than {MAX_DOCUMENTS:,} documents.")
     content = _temporary([head], packed, unpacking)
     plain = _plain(content, head, unpacking)
-    unpacking.documents.append(Document(name, plain, reader_of(plain, named=unpacking.named)))
+    unpacking.documents.append(
+        Document(name, plain, reader_of(plain, format_name=unpacking.format_name))
+    )
 
 
-def _is_document(head: bytes, named: str) -> bool:
+def _is_document(head: bytes, format_name: str) -> bool:
     """Return whether a document begins so, perhaps packed by gzip, or in UTF-16."""
     if head.startswith(_GZIP):
         try:
@@ -127,7 +131,7 @@ def _is_document(head: bytes, named: str) -> bool:
             return False
     text = head.decode(_encoding(head), "ignore").encode()
     start = text.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
-    if named != AUTO:
+    if format_name != AUTO:
         return start in (b"{", b"[", b"<")
     try:
         with SpooledTemporaryFile() as file:

@@ -38,7 +38,7 @@ _UNSCALED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRoi:
     """A row: values in the order of the columns."""
 
     roi: Roi
@@ -68,7 +68,7 @@ class Measurements:
     """
 
     columns: tuple[Measure, ...]
-    rows: list[Measured]
+    rows: list[MeasuredRoi]
     sums: list[LabelSum]
     grids: list[GridSum]
     total: int
@@ -81,7 +81,7 @@ class Measurements:
         return "3g" if self.area_unit == "mm²" else "0g"
 
     @property
-    def cells(self) -> list[tuple[Measured, list[str]]]:
+    def cells(self) -> list[tuple[MeasuredRoi, list[str]]]:
         """Rows with the texts of their values; each column has one number of decimals."""
         formats = [
             self.area_format,
@@ -118,7 +118,7 @@ def measurements_of(
     marks = [name for kind, name in _OF_MARKS.items() if kind in kinds]
     keys = [units.get(name, name) for name in (*_SHOWN, *marks)]
     columns = [next(measure for measure in MEASURES if measure.key == key) for key in keys]
-    rows = [Measured(roi, _values(roi, keys), _fixed_size(roi)) for roi in measured_rois]
+    rows = [MeasuredRoi(roi, _values(roi, keys), _fixed_size(roi)) for roi in measured_rois]
     unit = "px²" if unscaled else area_unit(row.values[0] for row in rows)
     columns[0] = replace(columns[0], title=f"Area [{unit}]")
     if unit == "mm²":
@@ -142,7 +142,7 @@ def _fixed_size(roi: Roi) -> FixedSize | None:
     return fixed_size(roi.properties, area_px=roi.area_px, mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y)
 
 
-def _sums(rows: Sequence[Measured]) -> list[LabelSum]:
+def _sums(rows: Sequence[MeasuredRoi]) -> list[LabelSum]:
     by_label: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         label = row.roi.label

@@ -25,5 +25,5 @@ def is_own(roi: Roi, user: User) -> bool:
     versions = list(rows.filter(author=user, label_merge=None).values_list("version", flat=True))
     compared = rows.filter(version__in={*versions, *(version - 1 for version in versions)})
     reviewed = compared.values_list("version", "geometry", "track", "label_id")
-    contents = {version: what for version, *what in reviewed}
+    contents = {version: fields for version, *fields in reviewed}
     return any(contents[version] != contents.get(version - 1) for version in versions)

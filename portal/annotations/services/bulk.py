@@ -276,11 +276,15 @@ def _update(changed: list[Written]) -> None:
     for change in changed:
         if not change.is_its_own:
             alike[frozenset(change.fields.items())].append(change.roi)
-    apart = [change for change in changed if change.is_its_own or len(alike) > MAX_GROUPED_UPDATES]
+    single_changes = [
+        change for change in changed if change.is_its_own or len(alike) > MAX_GROUPED_UPDATES
+    ]
     for fields, rois in alike.items() if len(alike) <= MAX_GROUPED_UPDATES else ():
         updates = dict(fields) | {"version": F("version") + 1, "updated_at": rois[0].updated_at}
         for start in range(0, len(rois), CHUNK):
             ids = [roi.pk for roi in rois[start : start + CHUNK]]
             Roi.objects.filter(pk__in=ids).update(**updates)
-    names = {name for change in apart for name in change.fields}
-    rows_update([change.roi for change in apart], [*sorted(names), "version", "updated_at"])
+    names = {name for change in single_changes for name in change.fields}
+    rows_update(
+        [change.roi for change in single_changes], [*sorted(names), "version", "updated_at"]
+    )

@@ -94,12 +94,12 @@ class Classes:
         self, key: str, name: str, color: str | None, chosen: Mapping[str, uuid.UUID | None]
     ) -> tuple[str, Label | None]:
         if key in chosen:
-            wanted = chosen[key]
-            if wanted is None:
+            label_id = chosen[key]
+            if label_id is None:
                 return "none", None
-            if wanted not in self._by_id:
+            if label_id not in self._by_id:
                 raise InvalidInputError("the label chosen for it is not a label of this lab.")
-            return "mapped", self._by_id[wanted]
+            return "mapped", self._by_id[label_id]
         if key in self._known:
             return "known", self._known[key]
         if not self._may_create:

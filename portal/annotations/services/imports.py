@@ -262,7 +262,7 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
         roi.canvas = row.canvas
     as_imported = [roi for roi in rois if roi.version == last[roi.pk]]
     count = Counter(skipped=len(rois) - len(as_imported))
-    before = _before([roi for roi in as_imported if not _made(first[roi.pk])], first)
+    before = _before([roi for roi in as_imported if not _is_creation(first[roi.pk])], first)
     now, written = timezone.now(), list[Written]()
     for roi in as_imported:
         action = first[roi.pk].action
@@ -280,7 +280,7 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
     return count
 
 
-def _made(first: RoiRevision) -> bool:
+def _is_creation(first: RoiRevision) -> bool:
     return first.action == RoiAction.CREATE
 
 

@@ -270,19 +270,19 @@ def _saved(label: Label, *, action: str, fields: Collection[str] | None = None) 
         other_labels = label.label_set.labels.exclude(pk=label.pk).filter(retired_at=None)
         twins = other_labels.filter(name_key=name_key(label.name))
         if label.retired_at is None and twins.exists():
-            raise _taken(label)
+            raise _name_taken_error(label)
         columns = None if fields is None else {*fields, "name_key"}
         try:
             with transaction.atomic():
                 label.save(update_fields=columns, force_insert=fields is None)
         except IntegrityError:
-            raise _taken(label) from None
+            raise _name_taken_error(label) from None
         payload = {"label_id": str(label.pk), "name": label.name, "action": action}
         event_emit("label.saved", lab_id=label.lab_id, payload=payload)
     return label
 
 
-def _taken(label: Label) -> ConflictError:
+def _name_taken_error(label: Label) -> ConflictError:
     return ConflictError(f'The lab already has a label "{label.name}".', code="label-exists")
 
 

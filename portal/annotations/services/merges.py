@@ -115,9 +115,12 @@ def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
         source.key = "" if other_labels.filter(key=now.key).exists() else now.key
         source.save()
         _children_return(now, source)
-        ours = RoiRevision.objects.filter(label_merge=merge, label=merge.target)
-        untouched = ours.filter(roi__version=F("version"))
-        total, rois = ours.count(), Roi.all_objects.filter(pk__in=untouched.values("roi_id"))
+        merge_revisions = RoiRevision.objects.filter(label_merge=merge, label=merge.target)
+        untouched = merge_revisions.filter(roi__version=F("version"))
+        total, rois = (
+            merge_revisions.count(),
+            Roi.all_objects.filter(pk__in=untouched.values("roi_id")),
+        )
         reverted = _relabel(rois, source, user, merge)
         LabelMerge.objects.filter(pk=merge.pk).update(undone_at=timezone.now())
         payload = {"label_id": str(source.pk), "user_id": str(user.pk)}
@@ -175,6 +178,6 @@ def _parts(rois: QuerySet[Roi]) -> Iterator[list[Roi]]:
     """The rows as they are now, locked in the order of their ids, a part at a time."""
     ids: list[uuid.UUID] = list(rois.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(ids), CHUNK):
-        wanted = ids[start : start + CHUNK]
-        rows = Roi.all_objects.select_for_update().filter(pk__in=wanted).order_by("pk")
+        chunk_ids = ids[start : start + CHUNK]
+        rows = Roi.all_objects.select_for_update().filter(pk__in=chunk_ids).order_by("pk")
         yield list(rows.defer("foreign").prefetch_related("canvas"))

@@ -84,7 +84,7 @@ def property_type_move(*, lab: Lab, user: User, mark: str, key: str, by: int) ->
 
     def moved(types: Types) -> object:
         active = [property_type for property_type in types if not property_type.retired]
-        at = active.index(_named(active, key))
+        at = active.index(_type_by_key(active, key))
         active.insert(max(at + by, 0), active.pop(at))
         return [
             asdict(property_type)
@@ -105,16 +105,16 @@ def _replaced(
     other: Callable[[PropertyType], PropertyType],
 ) -> Types:
     def change(types: Types) -> object:
-        named = _named(types, key)
+        replaced = _type_by_key(types, key)
         return [
-            asdict(other(property_type) if property_type is named else property_type)
+            asdict(other(property_type) if property_type is replaced else property_type)
             for property_type in types
         ]
 
     return _changed(lab, user, mark, change)
 
 
-def _named(types: Types, key: str) -> PropertyType:
+def _type_by_key(types: Types, key: str) -> PropertyType:
     property_type = next((candidate for candidate in types if candidate.key == key), None)
     if property_type is None:
         raise NotFoundError("There is no such property.")

@@ -99,29 +99,36 @@ class FileSource:
         """
         sentences = [
             f"{document.name}: {text}" if document.name and len(self.documents) > 1 else text
-            for document in self._own()
+            for document in self._document_of_plane()
             if (text := self._image_decided(document))
         ]
         other_names = [
-            candidate.name for candidate in self.documents if candidate not in self._own()
+            candidate.name
+            for candidate in self.documents
+            if candidate not in self._document_of_plane()
         ]
         if other_names:
-            sentences.append(f"Of the archive, {self._own()[0].name} was read, by its name.")
+            sentences.append(
+                f"Of the archive, {self._document_of_plane()[0].name} was read, by its name."
+            )
         if self.unread:
             unread_names = ", ".join(self.unread[:FILES_SHOWN])
-            more = len(self.unread) - FILES_SHOWN
+            unlisted_count = len(self.unread) - FILES_SHOWN
             sentences.append(
-                f"Not read: {unread_names}{f' and {more:,} more files' if more > 0 else ''}."
+                f"Not read: {unread_names}"
+                f"{f' and {unlisted_count:,} more files' if unlisted_count > 0 else ''}."
             )
         return " ".join(sentences[:MAX_SENTENCES])
 
-    def _own(self) -> Sequence[Document]:
+    def _document_of_plane(self) -> Sequence[Document]:
         """The documents with the canvas' name; all, where none has it."""
-        named = [document for document in self.documents if name_is_of(document.name, self.plane)]
-        return named or self.documents
+        matching = [
+            document for document in self.documents if name_is_of(document.name, self.plane)
+        ]
+        return matching or self.documents
 
     def _of_many(self, document: Document) -> Iterator[Any]:
-        is_own = document in self._own()
+        is_own = document in self._document_of_plane()
         try:
             for feature in self._features(document):
                 reason = f"it belongs to another image: {document.name}"
@@ -138,9 +145,11 @@ class FileSource:
         return document.reader.image_decided(document.stream, self.plane)
 
 
-def file_source(stream: IO[bytes], canvas: Canvas, *, named: str = AUTO) -> FileSource:
+def file_source(stream: IO[bytes], canvas: Canvas, *, format_name: str = AUTO) -> FileSource:
     """The documents in a file, of formats that are read; ``FormatError`` where there are none."""
-    documents, unread = documents_open(stream, named=AUTO if named == MIXED else named)
+    documents, unread = documents_open(
+        stream, format_name=AUTO if format_name == MIXED else format_name
+    )
     return FileSource(documents, plane_of(canvas), unread)
 
 

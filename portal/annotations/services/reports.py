@@ -44,10 +44,10 @@ class ImportItem:
     @property
     def message(self) -> str:
         """The reason, preceded by the shape that it concerns."""
-        return f"{self._named}{self.reason}" if self.reason else ""
+        return f"{self._title}{self.reason}" if self.reason else ""
 
     @property
-    def _named(self) -> str:
+    def _title(self) -> str:
         return f"{self.shape or f'feature {self.index + 1}'}: "
 
     @classmethod
@@ -57,7 +57,7 @@ class ImportItem:
         item = cls(
             entry["index"], entry["status"], roi_id, tuple(entry["notes"]), shape=entry["shape"]
         )
-        return replace(item, reason=entry["reason"].removeprefix(item._named))
+        return replace(item, reason=entry["reason"].removeprefix(item._title))
 
 
 TABLE_HEAD = ("feature", "status", "notes", "reason", "shape")

@@ -53,7 +53,7 @@ def roi_import_stage(
     file: IO[bytes],
     choices: ImportChoices,
     is_preview: bool,
-    named: str = AUTO,
+    format_name: str = AUTO,
     document_name: str = "",
 ) -> RoiImport:
     """Keep a document and submit the job that previews or imports it.
@@ -62,7 +62,7 @@ def roi_import_stage(
         ForbiddenError, FormatError, StorageFullError; InvalidInputError for ``strict``.
     """
     _require(user, canvas.lab_id, choices)
-    source = file_source(file, canvas, named=named)
+    source = file_source(file, canvas, format_name=format_name)
     row = RoiImport(
         lab_id=canvas.lab_id,
         canvas=canvas,
@@ -171,7 +171,7 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
         _Table(folder / "report.csv", row.table_bytes) as table,
         ImportProgress(folder / "import_progress", row.done) as import_progress,
     ):
-        source = file_source(file, row.canvas, named=row.format)
+        source = file_source(file, row.canvas, format_name=row.format)
         if is_preview:
             report = roi_import_preview(
                 canvas=row.canvas,

@@ -49,9 +49,9 @@ class Purger:
 
         Returns their number. Two processes may run it at once.
         """
-        due = self.model.all_objects.filter(deleted_at__lt=purge_before()).order_by()
+        overdue = self.model.all_objects.filter(deleted_at__lt=purge_before()).order_by()
         count = 0
-        while ids := list(due.values_list("pk", flat=True)[:CHUNK]):
+        while ids := list(overdue.values_list("pk", flat=True)[:CHUNK]):
             count += self._purge(ids)
         return count
 

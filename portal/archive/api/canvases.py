@@ -87,9 +87,9 @@ class CanvasViewSet(ApiViewSet[Canvas]):
         body.is_valid(raise_exception=True)
         change, user = body.validated_data, user_of(request)
         if "display_range" in change:
-            stated = change["display_range"]
-            wanted = DisplayRange(**stated) if stated else None
-            canvas_display_range_set(canvas=canvas, user=user, display_range=wanted)
+            bounds = change["display_range"]
+            display_range = DisplayRange(**bounds) if bounds else None
+            canvas_display_range_set(canvas=canvas, user=user, display_range=display_range)
         elif "modality" in change:
             canvas_modality_set(canvas=canvas, user=user, modality=change["modality"])
         else:

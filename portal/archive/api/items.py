@@ -93,7 +93,7 @@ class ItemViewSet(
 
     area = TokenArea.CASES
     if_match: ClassVar = {"PATCH": True, "DELETE": False}
-    only: tuple[FileKind, ...] = ()
+    kinds: tuple[FileKind, ...] = ()
     takes_no_key = "The same bytes sent again are recognised by their hash."
     receives_files = True  # authenticates before the body is read
     parser_classes = (MultiPartParser,)
@@ -109,13 +109,13 @@ class ItemViewSet(
         cases: list[Case] = []
 
         def admit(fields: QueryDict) -> None:
-            named = UploadTargetSerializer(data=http.GET.dict() | fields.dict())
-            if not named.is_valid():
+            target = UploadTargetSerializer(data=http.GET.dict() | fields.dict())
+            if not target.is_valid():
                 raise InvalidInputError(
                     "case: name the case in a field before the file, or in the URL.",
-                    details={"errors": named.errors},
+                    details={"errors": target.errors},
                 )
-            case = case_get(user=user, case_id=named.validated_data["case"])
+            case = case_get(user=user, case_id=target.validated_data["case"])
             upload_admit(case=case, user=user, size_bytes=announced_bytes(http))
             cases.append(case)
 
@@ -134,7 +134,7 @@ class ItemViewSet(
             filename=file.name or "",
             name=serializer.validated_data.get("name", ""),
             user=user,
-            only=self.only,
+            kinds=self.kinds,
         )
         return self._answer(received, request)
 
@@ -187,7 +187,7 @@ class SlideViewSet(ItemViewSet):
     serializer_class = SlideSerializer
     filterset_class = SlideFilter
     queryset = Slide.objects.none()
-    only = ("slide", "still")
+    kinds = ("slide", "still")
 
     def get_queryset(self) -> QuerySet[Slide]:
         """Restrict to slides visible to the user; shared ones appear only in the list of one
@@ -222,7 +222,7 @@ class VideoViewSet(ItemViewSet):
     serializer_class = VideoSerializer
     filterset_class = VideoFilter
     queryset = Video.objects.none()
-    only = ("video",)
+    kinds = ("video",)
 
     def get_queryset(self) -> QuerySet[Video]:
         """Restrict to videos visible to the user; shared ones appear only in the list of one
@@ -260,8 +260,8 @@ class VideoViewSet(ItemViewSet):
         page = frame_page(self.get_object(), start=start, limit=limit)
         after = start + len(page["frames"])
         has_more = page["count"] > after and page["frames"]
-        here = request.build_absolute_uri()
-        following = replace_query_param(here, "start", after) if has_more else None
+        url = request.build_absolute_uri()
+        following = replace_query_param(url, "start", after) if has_more else None
         return Response({**page, "next": following})
 
     @extend_schema(

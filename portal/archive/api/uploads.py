@@ -136,11 +136,11 @@ class UploadSerializer(serializers.Serializer[Any]):
         return upload_expires(state.upload) if is_open else None
 
 
-def _tus(*more: OpenApiParameter) -> list[OpenApiParameter | type[serializers.Serializer[Any]]]:
+def _tus(*extra: OpenApiParameter) -> list[OpenApiParameter | type[serializers.Serializer[Any]]]:
     version = OpenApiParameter(
         "Tus-Resumable", str, OpenApiParameter.HEADER, required=True, enum=[VERSION]
     )
-    return [version, *more]
+    return [version, *extra]
 
 
 def _header(name: str, kind: Any, text: str, *, required: bool = False) -> OpenApiParameter:

@@ -90,8 +90,8 @@ def canvas_video(canvas: Canvas) -> Video:
 
 def canvases_require(*, user: User, canvas_ids: Collection[uuid.UUID]) -> None:
     """``NotFoundError`` unless this person may see each of them."""
-    wanted = set(canvas_ids)
-    if wanted and Canvas.objects.visible_to(user).filter(pk__in=wanted).count() != len(wanted):
+    ids = set(canvas_ids)
+    if ids and Canvas.objects.visible_to(user).filter(pk__in=ids).count() != len(ids):
         raise NotFoundError("No such canvas.")
 
 
@@ -113,8 +113,8 @@ def canvases_to_compare(*, user: User, canvas: Canvas, text: str = "") -> QueryS
     )
     if text:
         fields = ("name", "slide__stain", "case__accession", "case__organ", "case__diagnosis")
-        held = Q()
+        text_filter = Q()
         for field in fields:
-            held |= Q(**{f"{field}__icontains": text})
-        canvases = canvases.filter(held)
+            text_filter |= Q(**{f"{field}__icontains": text})
+        canvases = canvases.filter(text_filter)
     return canvases

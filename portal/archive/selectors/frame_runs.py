@@ -33,12 +33,15 @@ in order."""
 
 @dataclass(slots=True)
 class _Run:
-    """A decoding run. ``ready`` is set when ``wanted`` is decoded or the run has failed."""
+    """A decoding run.
+
+    ``ready`` is set once the frame ``requested_index`` is decoded, or the run has failed.
+    """
 
     source: Path
     table: FrameTable
     folder: Path
-    wanted: int
+    requested_index: int
     ready: threading.Event = field(default_factory=threading.Event)
     data: bytes | None = None
     error: BaseException | None = None
@@ -46,7 +49,7 @@ class _Run:
     @property
     def span(self) -> range:
         """Indices of the frames of the run."""
-        first = self.wanted - self.wanted % RUN_FRAMES
+        first = self.requested_index - self.requested_index % RUN_FRAMES
         return range(first, min(first + RUN_FRAMES, len(self.table)))
 
 
@@ -62,7 +65,7 @@ def frame_by_run(source: Path, table: FrameTable, index: int, folder: Path) -> b
     lock = folder / f"run-{run.span.start}.lock"
     stop = time.monotonic() + _MAX_WAIT_S
     while time.monotonic() < stop:
-        file = _taken(lock)
+        file = _try_lock(lock)
         if file is not None:
             with suppress(FileNotFoundError):  # the previous holder of the lock may have written it
                 data = target.read_bytes()
@@ -74,7 +77,7 @@ def frame_by_run(source: Path, table: FrameTable, index: int, folder: Path) -> b
             return target.read_bytes()
         time.sleep(_LOOK_EVERY_S)
     else:
-        _decode(run, only_wanted=True)
+        _decode(run, requested_only=True)
     run.ready.wait()
     if run.error is not None:
         raise run.error
@@ -99,7 +102,7 @@ class _Lock:
         self._file.close()
 
 
-def _taken(path: Path) -> _Lock | None:
+def _try_lock(path: Path) -> _Lock | None:
     try:
         return _Lock(path)
     except BlockingIOError:
@@ -113,20 +116,20 @@ def _work(run: _Run, lock: _Lock) -> None:
         lock.close()
 
 
-def _decode(run: _Run, *, only_wanted: bool = False) -> None:
-    """The wanted frame first, then those before it, then those after it."""
+def _decode(run: _Run, *, requested_only: bool = False) -> None:
+    """Decode the requested frame first, then those before it, then those after it."""
     before: list[tuple[int, ImageU8]] = []
     try:
         for index, pts, rgb in _frames(run):
-            if index < run.wanted and len(before) * rgb.nbytes < _HELD_BYTES:
+            if index < run.requested_index and len(before) * rgb.nbytes < _HELD_BYTES:
                 before.append((pts, rgb))
                 continue
             data = _publish(run.folder, pts, rgb)
-            if index != run.wanted:
+            if index != run.requested_index:
                 continue
             run.data = data
             run.ready.set()
-            if only_wanted:
+            if requested_only:
                 return
             while before:
                 _publish(run.folder, *before.pop())

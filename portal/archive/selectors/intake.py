@@ -33,9 +33,9 @@ def known_words_of(item: Slide | Video) -> list[str]:
 
 def quarantine_list(*, user: User) -> QuerySet[Upload]:
     """Files in quarantine of the labs that the person manages, newest first."""
-    held = _managed(user, UploadState.QUARANTINED)
-    held = held.select_related("case", "lab", "created_by", "asset", "evidence", "redaction")
-    return held.defer("evidence__picture")
+    uploads = _managed(user, UploadState.QUARANTINED)
+    uploads = uploads.select_related("case", "lab", "created_by", "asset", "evidence", "redaction")
+    return uploads.defer("evidence__picture")
 
 
 def redaction_of(item: Slide | Video) -> Redaction | None:

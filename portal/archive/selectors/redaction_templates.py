@@ -19,7 +19,7 @@ def redaction_template_list(*, user: User) -> QuerySet[RedactionTemplate]:
     """Templates of the labs that the person manages, with ``held_count``: files that wait."""
     managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
     same = {name: OuterRef(name) for name in SCOPE_FIELDS}
-    held = Evidence.objects.filter(
+    evidence = Evidence.objects.filter(
         lab_id=OuterRef("lab_id"),
         upload__state=UploadState.QUARANTINED,
         upload__case__isnull=False,
@@ -28,7 +28,7 @@ def redaction_template_list(*, user: User) -> QuerySet[RedactionTemplate]:
         upload__redaction=None,
         **same,
     )
-    counted = held.order_by().values("lab_id").annotate(number=Count("pk")).values("number")
+    counted = evidence.order_by().values("lab_id").annotate(number=Count("pk")).values("number")
     templates: QuerySet[RedactionTemplate] = RedactionTemplate.objects.owned_by(user)
     return (
         templates.filter(lab_id__in=managed)

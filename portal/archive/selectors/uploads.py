@@ -28,7 +28,7 @@ class UploadSeen:
 
 def upload_list(*, user: User) -> QuerySet[Upload]:
     """The transfers to the person's labs, newest first, without parts of files."""
-    uploads = _shown(user).filter(is_part=False)
+    uploads = _visible_uploads(user).filter(is_part=False)
     return uploads.select_related("case", "lab").order_by("-created_at", "id")
 
 
@@ -37,20 +37,20 @@ def uploads_named(user: User) -> QuerySet[Upload]:
     same = {"case": OuterRef("case"), "asset": OuterRef("asset")}
     is_present = Exists(Slide.objects.filter(**same)) | Exists(Video.objects.filter(**same))
     is_named = Q(asset=None) | ~Q(state=UploadState.STORED) | is_present
-    uploads: QuerySet[Upload] = _shown(user).filter(is_named)
+    uploads: QuerySet[Upload] = _visible_uploads(user).filter(is_named)
     return uploads
 
 
 def upload_get(*, user: User, upload_id: uuid.UUID) -> Upload:
     """A transfer or a part of one, or ``NotFoundError``."""
-    uploads = _shown(user).select_related("case", "lab")
+    uploads = _visible_uploads(user).select_related("case", "lab")
     upload = uploads.filter(pk=upload_id).first()
     if upload is None:
         raise NotFoundError("No such upload.")
     return upload
 
 
-def _shown(user: User) -> QuerySet[Upload]:
+def _visible_uploads(user: User) -> QuerySet[Upload]:
     """All; of crates and files in quarantine, one's own and those of labs that one manages.
 
     Originals of redacted files only for managers.
@@ -78,8 +78,8 @@ def uploads_interrupted(*, case: Case, user: User) -> list[Upload]:
 
 def uploads_held(*, case: Case, user: User) -> list[Upload]:
     """Files sent to a case that are in quarantine: one's own, and for managers everybody's."""
-    held = upload_list(user=user).filter(case=case, state=UploadState.QUARANTINED)
-    return list(held[:MAX_QUARANTINED_SHOWN])
+    uploads = upload_list(user=user).filter(case=case, state=UploadState.QUARANTINED)
+    return list(uploads[:MAX_QUARANTINED_SHOWN])
 
 
 def uploads_seen(uploads: Sequence[Upload]) -> list[UploadSeen]:

@@ -86,13 +86,13 @@ def vocabulary_spelling(lab_id: uuid.UUID, words: Mapping[str, str]) -> dict[str
 
     A code that several terms share matches none of them. One query; none without words.
     """
-    wanted = Q()
+    term_filter = Q()
     for field, word in words.items():
         if word:
-            wanted |= Q(field=field) & (Q(term_key=name_key(word)) | _is_code(word))
-    if not wanted:
+            term_filter |= Q(field=field) & (Q(term_key=name_key(word)) | _is_code(word))
+    if not term_filter:
         return {}
-    rows = VocabularyTerm.objects.filter(wanted, lab_id=lab_id)
+    rows = VocabularyTerm.objects.filter(term_filter, lab_id=lab_id)
     spellings: dict[str, dict[str, str]] = {}
     for field, key, term in rows.values_list("field", "term_key", "term"):
         spellings.setdefault(field, {})[key] = term
@@ -115,14 +115,14 @@ def coded_cases(cases: QuerySet[Case], codes: Collection[str], *, field: str = "
         field: Only this one of the two.
     """
     conditions = {code: Q() for code in codes}
-    wanted = Q()
+    code_filter = Q()
     for code in codes:
         if 0 < len(code) <= MAX_CODE_LENGTH:
-            wanted |= Q(code__iexact=code)
-    if not wanted:
+            code_filter |= Q(code__iexact=code)
+    if not code_filter:
         return conditions
     labs = cases.order_by().values("lab_id")
-    terms = VocabularyTerm.objects.filter(wanted, lab_id__in=labs)
+    terms = VocabularyTerm.objects.filter(code_filter, lab_id__in=labs)
     if field:
         terms = terms.filter(field=field)
     for lab_id, of, term, term_code in terms.values_list("lab_id", "field", "term", "code"):

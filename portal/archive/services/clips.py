@@ -85,7 +85,7 @@ def clip_write(*, video_id: uuid.UUID, span: ClipSpan, context: JobContext) -> J
     if not target.is_file():
         require_room()
         with context.scratch() as scratch:
-            folder = _made(canvas, video, span, scratch, context)
+            folder = _cut_clip(canvas, video, span, scratch, context)
             sync_tree(folder)
             with context.effect():
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,9 @@ def clip_write(*, video_id: uuid.UUID, span: ClipSpan, context: JobContext) -> J
     }
 
 
-def _made(canvas: Canvas, video: Video, span: ClipSpan, folder: Path, context: JobContext) -> Path:
+def _cut_clip(
+    canvas: Canvas, video: Video, span: ClipSpan, folder: Path, context: JobContext
+) -> Path:
     count = span.last - span.first + 1
     return inspection.clip_make(
         storage.resolve(canvas.pixels_path),

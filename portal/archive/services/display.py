@@ -48,10 +48,10 @@ def canvas_display_range_set(
                 code="no-display-range",
             )
         before = locked.display_range
-        wanted = locked.file_display_range if display_range is None else asdict(display_range)
-        canvas.display_range, canvas.file_display_range = wanted, locked.file_display_range
-        if wanted != before:
-            Canvas.objects.filter(pk=canvas.pk).update(display_range=wanted)
+        new_range = locked.file_display_range if display_range is None else asdict(display_range)
+        canvas.display_range, canvas.file_display_range = new_range, locked.file_display_range
+        if new_range != before:
+            Canvas.objects.filter(pk=canvas.pk).update(display_range=new_range)
             # tiles and thumbnails of regions and queries are rendered again on request
             transaction.on_commit(partial(storage.folder_drop, storage.cache_folder(canvas.pk)))
             event_emit(
@@ -61,7 +61,7 @@ def canvas_display_range_set(
                     "canvas_id": str(canvas.pk),
                     "case_id": str(canvas.case_id),
                     "user_id": str(user.pk),
-                    **wanted,
+                    **new_range,
                     "before": before,
                 },
             )

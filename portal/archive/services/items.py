@@ -71,7 +71,7 @@ def item_receive(
     filename: str,
     user: User,
     name: str = "",
-    only: tuple[FileKind, ...] = ("slide", "still", "video"),
+    kinds: tuple[FileKind, ...] = ("slide", "still", "video"),
 ) -> ItemReceived:
     """Receive a file and make a slide or a video of it, by its content. Submits its ingest job.
 
@@ -79,7 +79,7 @@ def item_receive(
     Raises what ``upload_receive`` raises.
     """
     with upload_receiving(
-        case=case, file=file, filename=filename, user=user, only=only
+        case=case, file=file, filename=filename, user=user, kinds=kinds
     ) as received:
         return _create(_MODELS[received.kind], upload=received.upload, user=user, name=name)
 
@@ -228,12 +228,12 @@ def _title(model: type[Slide] | type[Video], upload: Upload) -> str:
     return f"{str(model._meta.verbose_name).capitalize()} {number}"
 
 
-def _emit(item: Slide | Video, event: str, **more: str) -> None:
+def _emit(item: Slide | Video, event: str, **extra: str) -> None:
     payload = {
         "item_id": str(item.pk),
         "item_kind": str(item._meta.model_name),
         "case_id": str(item.case_id),
-        **more,
+        **extra,
     }
     event_emit(event, lab_id=item.lab_id, payload=payload)
 

@@ -35,7 +35,7 @@ MAX_ORPHAN_SHARE = 0.01  # of all files, where that is fewer: a small archive ha
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """Numbers of removed files, and the reason if a removal was refused.
 
     Attributes:
@@ -62,7 +62,7 @@ def storage_sweep(
     cache_bytes: int = CACHE_BYTES,
     many_orphans: bool = False,
     dry_run: bool = False,
-) -> Swept:
+) -> SweepResult:
     """Delete unused files. Safe while the portal runs: only old files are touched.
 
     Args:
@@ -78,11 +78,11 @@ def storage_sweep(
     scratch, cached = _scratch(before_s, dry_run), _cached(cache_bytes, dry_run)
     problem = identity_problem()
     if problem:
-        return _refused(Swept(scratch=scratch, cached=cached, refused=f"{problem} {_ADVICE}"))
+        return _refused(SweepResult(scratch=scratch, cached=cached, refused=f"{problem} {_ADVICE}"))
     orphans, refused = _orphans(before_s, many_orphans, dry_run)
     restored = _restored(dry_run)  # before the orphan folder is emptied
     return _refused(
-        Swept(
+        SweepResult(
             transfers=_transfers(before_s, older_than, dry_run),
             scratch=scratch,
             orphans=orphans,
@@ -101,7 +101,7 @@ _ADVICE = (
 )
 
 
-def _refused(swept: Swept) -> Swept:
+def _refused(swept: SweepResult) -> SweepResult:
     if swept.refused:
         logger.error("storage sweep: %s", swept.refused)
     return swept
@@ -170,26 +170,26 @@ def _orphan(name: str) -> bool:
 
 def _restored(dry_run: bool) -> int:
     """Originals in the orphan folder that a row names, and that are missing where they belong."""
-    there = {item.home for item in orphan_list()}
-    if not there:
+    orphan_homes = {item.home for item in orphan_list()}
+    if not orphan_homes:
         return 0
-    named = (
+    pairs = (
         (lab_id, sha256)
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
-        if asset_name(lab_id, sha256) in there
+        if asset_name(lab_id, sha256) in orphan_homes
     )
     store = the_store()
-    missing = [pair for pair in named if not store.stat(asset_name(*pair))]
+    missing = [pair for pair in pairs if not store.stat(asset_name(*pair))]
     return sum(dry_run or asset_restore(lab_id=lab, sha256=sha256) for lab, sha256 in missing)
 
 
 def _cached(cache_bytes: int, dry_run: bool) -> int:
     entries = [(path.stat(), path) for path in _files(Place.CACHE.folder)]
     entries.sort(key=lambda entry: max(entry[0].st_atime, entry[0].st_mtime), reverse=True)
-    held, surplus = 0, []
+    total_bytes, surplus = 0, []
     for stat, path in entries:
-        held += stat.st_size
-        if held > cache_bytes:
+        total_bytes += stat.st_size
+        if total_bytes > cache_bytes:
             surplus.append(path)
     return _unlink(surplus, dry_run)
 

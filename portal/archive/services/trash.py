@@ -89,9 +89,9 @@ def trash_restore(*, entry: TrashEntry, user: User) -> None:
             _tell(ArchiveEvent.TRASH_RESTORED, entry, user, canvas_ids=canvas_ids)
             entry.delete()
     except IntegrityError:
-        what = "accession number" if entry.kind == TrashKind.CASE else "content"
+        field = "accession number" if entry.kind == TrashKind.CASE else "content"
         raise ConflictError(
-            f"{entry.name} cannot be restored: something with the same {what} has been added "
+            f"{entry.name} cannot be restored: something with the same {field} has been added "
             "since. Delete or change that first.",
             code="restore-taken",
         ) from None
@@ -198,7 +198,7 @@ def _locked(entry: TrashEntry) -> TrashEntry:
     return locked
 
 
-def _tell(name: str, entry: TrashEntry, user: User | None, **more: list[str]) -> None:
+def _tell(name: str, entry: TrashEntry, user: User | None, **extra: list[str]) -> None:
     event_emit(
         name,
         lab_id=entry.lab_id,
@@ -208,6 +208,6 @@ def _tell(name: str, entry: TrashEntry, user: User | None, **more: list[str]) ->
             "target_id": str(entry.target_id),
             "case_id": str(entry.case_id),
             "user_id": str(user.pk) if user else None,
-            **more,
+            **extra,
         },
     )

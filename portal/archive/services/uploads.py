@@ -55,7 +55,7 @@ def upload_receive(
     file: BinaryIO | File[Any],
     filename: str,
     user: User,
-    only: tuple[FileKind, ...] = ("slide", "still", "video"),
+    kinds: tuple[FileKind, ...] = ("slide", "still", "video"),
 ) -> Upload:
     """Receive a whole file and keep it as an asset. Nothing is stored when it is refused.
 
@@ -63,13 +63,13 @@ def upload_receive(
 
     Args:
         file: an open binary file, or what Django made of a form's file.
-        only: the kinds of content accepted.
+        kinds: the kinds of content accepted.
     Raises:
-        InvalidInputError: empty, of a kind that Tessera does not open, or not of ``only``.
+        InvalidInputError: empty, of a kind that Tessera does not open, or not of ``kinds``.
         TooLargeInputError: beyond ``TESSERA_UPLOAD_MAX_BYTES``.
     """
     with upload_receiving(
-        case=case, file=file, filename=filename, user=user, only=only
+        case=case, file=file, filename=filename, user=user, kinds=kinds
     ) as received:
         return received.upload
 
@@ -89,7 +89,7 @@ def upload_receiving(
     file: BinaryIO | File[Any],
     filename: str,
     user: User,
-    only: tuple[FileKind, ...] = ("slide", "still", "video"),
+    kinds: tuple[FileKind, ...] = ("slide", "still", "video"),
 ) -> Iterator[Received]:
     """``upload_receive`` as a context manager: writes in the block are committed with the upload.
 
@@ -99,7 +99,7 @@ def upload_receiving(
     require_edit(user, case.lab_id)
     with _received(file) as incoming:
         incoming.seal()
-        kind = content_kind(incoming.path, filename=filename, only=only)
+        kind = content_kind(incoming.path, filename=filename, kinds=kinds)
 
         def store(asset: Asset | None) -> Received:
             upload = upload_keep(
@@ -128,7 +128,7 @@ def content_kind(
     path: Path,
     *,
     filename: str,
-    only: tuple[FileKind, ...] = ("slide", "still", "video"),
+    kinds: tuple[FileKind, ...] = ("slide", "still", "video"),
 ) -> FileKind:
     """Kind of a file by its bytes; ``InvalidInputError`` names the kind that was found instead.
 
@@ -148,11 +148,11 @@ def content_kind(
             code="incomplete-set",
             details={"filename": name},
         )
-    if kind not in only:
+    if kind not in kinds:
         kind_name = {"slide": "a slide", "still": "an image", "video": "a video"}[kind]
-        wanted = "a video" if only == ("video",) else "a slide or an image"
+        expected = "a video" if kinds == ("video",) else "a slide or an image"
         raise InvalidInputError(
-            f"{name} was not stored: the file is {kind_name}; expected {wanted}.",
+            f"{name} was not stored: the file is {kind_name}; expected {expected}.",
             code="unexpected-kind",
             details={"filename": name, "kind": kind},
         )

@@ -51,7 +51,7 @@ class WatchOutcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class FileOutcome:
     """Outcome for a file, by its path below the folder, with the reason if it was not received."""
 
     path: Path
@@ -81,7 +81,7 @@ class FolderWatch:
         self.folder, self.lab, self.user, self.settle_s = folder, lab, user, settle_s
         self._looks: dict[Path, _Look] = {}
 
-    def look(self, now_s: float) -> Iterator[Taken]:
+    def look(self, now_s: float) -> Iterator[FileOutcome]:
         """Receive the files and sets that no longer change, one after the other.
 
         Args:
@@ -121,25 +121,25 @@ class FolderWatch:
             with suppress(FileNotFoundError):  # renamed since it was listed: seen at the next look
                 yield from list(_units_of(case))
 
-    def _take(self, path: Path, file_set: FoundSet | None) -> Taken:
+    def _take(self, path: Path, file_set: FoundSet | None) -> FileOutcome:
         relative = path.relative_to(self.folder)
         if file_set is not None and file_set.missing:
-            return Taken(relative, WatchOutcome.LATER, file_set.missing)
+            return FileOutcome(relative, WatchOutcome.LATER, file_set.missing)
         try:
             is_new = self._receive(path, file_set, self._case(relative.parts[0]))
         except _PASSING as error:
-            return Taken(relative, WatchOutcome.LATER, error.message)
+            return FileOutcome(relative, WatchOutcome.LATER, error.message)
         except PortalError as error:
             if error.status == 403:
                 raise
-            self._away(path, file_set, REFUSED, error.message)
-            return Taken(relative, WatchOutcome.REFUSED, error.message)
+            self._move_away(path, file_set, REFUSED, error.message)
+            return FileOutcome(relative, WatchOutcome.REFUSED, error.message)
         except OSError as error:
             if isinstance(error, FileNotFoundError) or is_disk_full(error):
-                return Taken(relative, WatchOutcome.LATER, str(error))
+                return FileOutcome(relative, WatchOutcome.LATER, str(error))
             raise
-        self._away(path, file_set, RECEIVED)
-        return Taken(relative, WatchOutcome.RECEIVED if is_new else WatchOutcome.KNOWN)
+        self._move_away(path, file_set, RECEIVED)
+        return FileOutcome(relative, WatchOutcome.RECEIVED if is_new else WatchOutcome.KNOWN)
 
     def _receive(self, path: Path, file_set: FoundSet | None, case: Case) -> bool:
         if file_set is not None:
@@ -160,7 +160,9 @@ class FolderWatch:
         except ConflictError:
             return cases.get()  # created by another process
 
-    def _away(self, path: Path, file_set: FoundSet | None, where: str, reason: str = "") -> None:
+    def _move_away(
+        self, path: Path, file_set: FoundSet | None, where: str, reason: str = ""
+    ) -> None:
         """Move a file or a set to ``where``, under a free name."""
         relative = path.relative_to(self.folder)
         case, target = self.folder / relative.parts[0], self.folder / where / relative

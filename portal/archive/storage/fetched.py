@@ -122,12 +122,12 @@ class Fetched:
                 if path.is_file() and path.name not in (keep.name + PART, ROOM):
                     stat = path.stat()
                     entries.append((stat.st_mtime_ns, stat.st_size, path))
-        held = sum(size for _, size, _ in entries)
+        total_bytes = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
-            if held + size_bytes <= self._limit and has_room(more_bytes):
+            if total_bytes + size_bytes <= self._limit and has_room(more_bytes):
                 return
             if _drop_idle(path):
-                held -= size
+                total_bytes -= size
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

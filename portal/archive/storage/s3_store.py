@@ -192,7 +192,7 @@ class S3Store:
 
     def _download(self, stored: Stored, file: BinaryIO) -> None:
         """Go on where an answer broke off; refuse bytes that are not those of the name."""
-        hashed, at, failed = hashlib.sha256(), 0, 0
+        hashed, at, failure_count = hashlib.sha256(), 0, 0
         while at < stored.size_bytes:
             before, reason = at, "it is shorter than announced"
             try:
@@ -202,12 +202,12 @@ class S3Store:
                     at += len(chunk)
             except StoreAwayError as error:
                 reason = str(error.__cause__ or error)
-            failed = 0 if at > before else failed + 1
-            if failed == ATTEMPTS:
+            failure_count = 0 if at > before else failure_count + 1
+            if failure_count == ATTEMPTS:
                 raise StoreAwayError(AWAY)
             if at < stored.size_bytes:
                 logger.warning("%s broke off at byte %d (%s); continuing", stored.name, at, reason)
-                time.sleep(WAIT_S * 2**failed)
+                time.sleep(WAIT_S * 2**failure_count)
         if at != stored.size_bytes or hashed.hexdigest() != stored.name.rsplit("/", 1)[-1]:
             logger.error("%s was damaged when read from the object storage", stored.name)
             raise DamagedError(
@@ -265,9 +265,9 @@ class S3Store:
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") in _GONE:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from error
-            raise _away(name, error) from error
+            raise _unreachable(name, error) from error
         except (BotoCoreError, Boto3Error) as error:
-            raise _away(name, error) from error
+            raise _unreachable(name, error) from error
 
 
 def bucket_make(settings: S3Settings) -> bool:
@@ -279,13 +279,13 @@ def bucket_make(settings: S3Settings) -> bool:
         client.head_bucket(Bucket=settings.bucket)
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") not in _GONE:
-            raise _away(settings.bucket, error) from error
+            raise _unreachable(settings.bucket, error) from error
         client.create_bucket(Bucket=settings.bucket)
         return True
     return False
 
 
-def _away(name: str, error: Exception) -> StoreAwayError:
+def _unreachable(name: str, error: Exception) -> StoreAwayError:
     """The error as people see it; details go to the log."""
     answer = getattr(error, "response", None) or {}
     if answer.get("ResponseMetadata", {}).get("HTTPStatusCode") == _REFUSED:

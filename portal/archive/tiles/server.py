@@ -94,7 +94,7 @@ class TileServer:
             permit = self.permits.renewed(canvas, request.credential)
         if permit.plane is None:
             return _refused(permit.status, permit.text)
-        return _conditional(self._made(canvas, tail, permit), request.if_none_match)
+        return _conditional(self._render_answer(canvas, tail, permit), request.if_none_match)
 
     def clear(self) -> None:
         """Forget permits and tiles (tests)."""
@@ -102,7 +102,7 @@ class TileServer:
         with self._lock:
             self._answers.clear()
 
-    def _made(self, canvas: str, tail: str, permit: Permit) -> ReadyAnswer:
+    def _render_answer(self, canvas: str, tail: str, permit: Permit) -> ReadyAnswer:
         """Read a tile and keep its ready answer, or say why there is none."""
         plane = permit.plane
         zxy = _parse(plane, tail) if plane else None

@@ -97,10 +97,10 @@ def case_table(request: HttpRequest, *, user: User, per_page: int) -> CaseTable:
 
 def _filter_json(request: HttpRequest, lab: Lab | None) -> str:
     """The filter of the query string, as REST takes it for a change of all matching cases."""
-    wanted = {name: value for name in _FILTERS if (value := request.GET.get(name, "").strip())} | (
+    filters = {name: value for name in _FILTERS if (value := request.GET.get(name, "").strip())} | (
         {"lab": str(lab.pk)} if lab else {}
     )
-    return json.dumps(wanted)
+    return json.dumps(filters)
 
 
 def _columns(ordering: str) -> list[Column]:
@@ -109,6 +109,6 @@ def _columns(ordering: str) -> list[Column]:
     for name, title in _COLUMNS:
         is_sorted = bool(name) and name == field
         aria = ("descending" if is_down else "ascending") if is_sorted else ""
-        wanted = f"-{name}" if is_sorted and not is_down else name
-        columns.append(Column(title, wanted, aria))
+        next_ordering = f"-{name}" if is_sorted and not is_down else name
+        columns.append(Column(title, next_ordering, aria))
     return columns

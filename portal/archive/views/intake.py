@@ -68,8 +68,8 @@ def intake(request: HttpRequest) -> HttpResponse:
     user = user_of(request)
     lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
     require_intake(user, lab.pk)
-    held = quarantine_list(user=user).filter(lab=lab)
-    page = Paginator(held, PER_PAGE).get_page(request.GET.get("page"))
+    uploads = quarantine_list(user=user).filter(lab=lab)
+    page = Paginator(uploads, PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "lab": lab,
         "memberships": memberships_of(user),

@@ -77,13 +77,13 @@ def item_rename(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResp
     """Give a slide or video another title."""
     user = user_of(request)
     item = item_get(user=user, kind=kind, item_id=item_id)
-    wanted = request.POST.get("name", "")
+    name = request.POST.get("name", "")
     try:
         with edited_by_page(request, item):
-            rename_item(item=item, user=user, name=wanted)
+            rename_item(item=item, user=user, name=name)
         messages.success(request, "Renamed.")
     except StaleVersionError:
-        _stale(request, item, wanted)
+        _stale(request, item, name)
     except InvalidInputError as error:
         messages.error(request, error.message)
     return redirect("archive:case_detail", case_id=item.case_id)
@@ -96,25 +96,27 @@ def slide_stain(request: HttpRequest, slide_id: uuid.UUID) -> HttpResponse:
     """Say how a slide is stained."""
     user = user_of(request)
     slide = slide_get(user=user, slide_id=slide_id)
-    wanted = request.POST.get("stain", "")
+    stain = request.POST.get("stain", "")
     try:
         with edited_by_page(request, slide):
-            slide_stain_set(slide=slide, user=user, stain=wanted)
+            slide_stain_set(slide=slide, user=user, stain=stain)
         messages.success(request, f"Stain: {slide.stain or 'not known'}.")
     except StaleVersionError:
-        _stale(request, slide, wanted)
+        _stale(request, slide, stain)
     except InvalidInputError as error:
         messages.error(request, error.message)
     return redirect("archive:case_detail", case_id=slide.case_id)
 
 
-def _stale(request: HttpRequest, item: Slide | Video, wanted: str) -> None:
+def _stale(request: HttpRequest, item: Slide | Video, unsaved_value: str) -> None:
     """Message with the values that another person saved, and the value that was not saved."""
     item.refresh_from_db()
     now = f"Its title is now “{item.name}”"
     if isinstance(item, Slide):
         now += f", its stain {f'“{item.stain}”' if item.stain else 'not known'}"
-    text = f"Someone else changed it in the meantime. {now}. Yours was not saved: “{wanted}”."
+    text = (
+        f"Someone else changed it in the meantime. {now}. Yours was not saved: “{unsaved_value}”."
+    )
     messages.error(request, text)
 
 

@@ -22,7 +22,7 @@ from portal.backups.repository import (
     StoredFile,
 )
 from portal.backups.services.erasures import erasures_note as erasures_pass_on
-from portal.backups.stored_files import WantedFile, originals_of, other_files, paths_of
+from portal.backups.stored_files import BackupFile, originals_of, other_files, paths_of
 
 MAX_DUMPS = 3
 """Attempts before a file that rows refer to counts as missing: each later dump is without the rows
@@ -108,9 +108,9 @@ def backup_verify(
 def require_intact(manifest: GenerationManifest, damaged: list[str]) -> None:
     """Raise ``BackupDamagedError`` if anything is damaged."""
     if damaged:
-        more = f"; and {len(damaged) - MAX_NAMED} more" if len(damaged) > MAX_NAMED else ""
+        others = f"; and {len(damaged) - MAX_NAMED} more" if len(damaged) > MAX_NAMED else ""
         raise BackupDamagedError(
-            f"The backup {manifest.name} cannot be used: {'; '.join(damaged[:MAX_NAMED])}{more}.",
+            f"The backup {manifest.name} cannot be used: {'; '.join(damaged[:MAX_NAMED])}{others}.",
             details={"damaged": damaged},
         )
 
@@ -126,15 +126,16 @@ def _generation_write(
             progress(0, 0, "database")
             taken_at = timezone.now()
             with engine_of(engine).dump(folder / DUMP) as query:
-                originals, named = originals_of(query), paths_of(query)
+                originals, named_paths = originals_of(query), paths_of(query)
                 migrations = query("SELECT app, name FROM django_migrations ORDER BY app, name")
-            wanted = [*originals, *other_files()]
+            files_to_store = [*originals, *other_files()]
             files: dict[str, StoredFile] = {}
-            for number, file_wanted in enumerate(wanted, start=1):
-                if (file := _file_store(repository, file_wanted, stored_files, new)) is not None:
-                    files[file_wanted.path] = stored_files[file_wanted.path] = file
-                progress(number, len(wanted), "files")
-            missing = ({file_wanted.path for file_wanted in wanted} | named) - files.keys()
+            for number, file in enumerate(files_to_store, start=1):
+                stored = _file_store(repository, file, stored_files, new)
+                if stored is not None:
+                    files[file.path] = stored_files[file.path] = stored
+                progress(number, len(files_to_store), "files")
+            missing = ({file.path for file in files_to_store} | named_paths) - files.keys()
             if not missing:
                 break
         lines = (json.dumps(asdict(file)) + "\n" for file in files.values())
@@ -156,7 +157,7 @@ def _generation_write(
 
 def _file_store(
     repository: BackupRepository,
-    wanted: WantedFile,
+    file: BackupFile,
     stored_files: dict[str, StoredFile],
     new: dict[str, int],
 ) -> StoredFile | None:
@@ -166,18 +167,18 @@ def _file_store(
     are those of the last backup.
     """
     try:
-        size_bytes, mtime_ns = _size_and_time(wanted.path)
-        before, sha256 = stored_files.get(wanted.path), wanted.sha256
+        size_bytes, mtime_ns = _size_and_time(file.path)
+        before, sha256 = stored_files.get(file.path), file.sha256
         if before and (before.size_bytes, before.mtime_ns) == (size_bytes, mtime_ns):
             sha256 = before.sha256
         if not (sha256 and repository.has_content(sha256, size_bytes)):
-            sha256, size_bytes = repository.add(storage.resolve(wanted.path))
+            sha256, size_bytes = repository.add(storage.resolve(file.path))
             new[sha256] = size_bytes
     except FileNotFoundError:
         return None
-    if wanted.sha256 and (sha256, size_bytes) != (wanted.sha256, wanted.size_bytes):
+    if file.sha256 and (sha256, size_bytes) != (file.sha256, file.size_bytes):
         return None
-    return StoredFile(wanted.path, sha256, size_bytes, mtime_ns)
+    return StoredFile(file.path, sha256, size_bytes, mtime_ns)
 
 
 def _size_and_time(path: str) -> tuple[int, int]:

@@ -148,8 +148,8 @@ def _mark_database(source: str) -> bool:
     """
     target = connections[TARGET]
     with transaction.atomic(using=TARGET), target.cursor() as cursor:
-        there = set(target.introspection.table_names(cursor))
-        if _MARK in there:
+        tables = set(target.introspection.table_names(cursor))
+        if _MARK in tables:
             cursor.execute(f"SELECT source, is_copied FROM {_MARK}")  # noqa: S608 - ours
             marks = cursor.fetchall()
             if [mark[0] for mark in marks] != [source]:
@@ -157,7 +157,7 @@ def _mark_database(source: str) -> bool:
             return bool(marks[0][1])
         for model in _models():
             meta = model._meta
-            if meta.db_table in there and meta.label not in _BY_MIGRATE:
+            if meta.db_table in tables and meta.label not in _BY_MIGRATE:
                 cursor.execute(f"SELECT 1 FROM {_quoted(meta.db_table)} LIMIT 1")  # noqa: S608 - ours
                 if cursor.fetchone():
                     raise ConflictError(
@@ -245,8 +245,11 @@ def _others() -> Iterator[str]:
 
 def _file_move(path: Path, copy: Path) -> None:
     """Copy a file unless its copy has the same size and time; compare their bytes."""
-    source, there = path.stat(), copy.stat() if copy.is_file() else None
-    if there is None or (there.st_size, there.st_mtime_ns) != (source.st_size, source.st_mtime_ns):
+    source, copied = path.stat(), copy.stat() if copy.is_file() else None
+    if copied is None or (copied.st_size, copied.st_mtime_ns) != (
+        source.st_size,
+        source.st_mtime_ns,
+    ):
         copy.parent.mkdir(parents=True, exist_ok=True)
         with replacing(copy) as temporary:
             shutil.copyfile(path, temporary)

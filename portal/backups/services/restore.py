@@ -94,10 +94,10 @@ def _require_empty() -> None:
         if not connection.in_atomic_block:
             connection.close()
     if has_people or any(True for _ in storage.the_store().files(storage.ASSETS)):
-        what = "database holds labs or people" if has_people else "storage holds files"
+        content = "database holds labs or people" if has_people else "storage holds files"
         raise ConflictError(
-            f"A backup is restored only into an empty installation, but this one's {what}. Point "
-            "TESSERA_DATABASE_URL and TESSERA_STORAGE at new places, or use --overwrite.",
+            f"A backup is restored only into an empty installation, but this one's {content}. "
+            "Point TESSERA_DATABASE_URL and TESSERA_STORAGE at new places, or use --overwrite.",
             code="restore-not-empty",
         )
 

@@ -35,31 +35,31 @@ class SparseFields:
     """View mixin for the parameter ``fields``. Put it before the other bases.
 
     Attributes:
-        wanted: The requested fields; None: all.
+        requested_fields: The requested fields; None: all.
     """
 
-    wanted: frozenset[str] | None = None
+    requested_fields: frozenset[str] | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse unknown field names before the view runs."""
         super().initial(request, *args, **kwargs)  # type: ignore[misc] # of the view
         fields = _response_fields(self) if request.method in _READS else None
         if fields is not None and PARAMETER in request.GET:
-            self.wanted = _wanted(request.GET[PARAMETER], fields.names)
+            self.requested_fields = _parse_fields(request.GET[PARAMETER], fields.names)
 
     def wants(self, *names: str) -> bool:
         """Return whether any of these fields is requested."""
-        return self.wanted is None or not self.wanted.isdisjoint(names)
+        return self.requested_fields is None or not self.requested_fields.isdisjoint(names)
 
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
     ) -> Response:
         """Remove the fields that were not requested."""
         is_answer = isinstance(response, Response) and response.status_code == 200
-        if is_answer and self.wanted is not None:
+        if is_answer and self.requested_fields is not None:
             fields = _response_fields(self)
             is_list = fields is not None and fields.is_list
-            response.data = _sparse(response.data, self.wanted, is_list=is_list)
+            response.data = _sparse(response.data, self.requested_fields, is_list=is_list)
         answer: Response = super().finalize_response(  # type: ignore[misc] # of the view
             request, response, *args, **kwargs
         )
@@ -110,7 +110,7 @@ def _response_fields(view: Any) -> ResponseFields | None:
     return _KNOWN[type(view), name]
 
 
-def _wanted(text: str, allowed: frozenset[str]) -> frozenset[str]:
+def _parse_fields(text: str, allowed: frozenset[str]) -> frozenset[str]:
     names = frozenset(name.strip() for name in text.split(","))
     unknown = sorted(names - allowed)
     if unknown:
@@ -123,12 +123,12 @@ def _wanted(text: str, allowed: frozenset[str]) -> frozenset[str]:
     return names
 
 
-def _sparse(data: Any, wanted: frozenset[str], *, is_list: bool) -> Any:
+def _sparse(data: Any, names: frozenset[str], *, is_list: bool) -> Any:
     """Reduce a page's results, a list's members, or an object to the requested fields."""
     if isinstance(data, list):
-        return [_sparse(row, wanted, is_list=False) for row in data]
+        return [_sparse(row, names, is_list=False) for row in data]
     if is_list:
-        return data | {"results": _sparse(data["results"], wanted, is_list=False)}
+        return data | {"results": _sparse(data["results"], names, is_list=False)}
     if isinstance(data, str):  # an object that is JSON already
         data = json.loads(data)
-    return {name: value for name, value in data.items() if name in wanted}
+    return {name: value for name, value in data.items() if name in names}

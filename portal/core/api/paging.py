@@ -107,10 +107,10 @@ class Paging(CursorPagination):
         self, place: _Place, page: list[Any], order: Any, signer: signing.Signer, *, has_more: bool
     ) -> None:
         """Set the links of a page; those of an empty page lead to the nearest end."""
-        here = self.request.build_absolute_uri()
+        url = self.request.build_absolute_uri()
 
         def link(values: list[Any] | None, *, backward: bool) -> str:
-            return replace_query_param(here, CURSOR, signer.sign_object([values, backward]))
+            return replace_query_param(url, CURSOR, signer.sign_object([values, backward]))
 
         is_inside = place.values is not None
         has_next, has_previous = has_more, is_inside
@@ -121,7 +121,7 @@ class Paging(CursorPagination):
             self.next = link(order.values(page[-1]), backward=False) if has_next else None
             self.previous = link(order.values(page[0]), backward=True) if has_previous else None
         elif is_inside and place.is_backward:
-            self.next = remove_query_param(here, CURSOR)
+            self.next = remove_query_param(url, CURSOR)
         elif is_inside:
             self.previous = link(None, backward=True)
 

@@ -19,10 +19,10 @@ def client_address(request: HttpRequest) -> str:
     """
     direct = _valid(str(request.META.get("REMOTE_ADDR") or ""))
     trusted: int = settings.TESSERA_TRUSTED_PROXIES
-    named = str(request.META.get("HTTP_X_FORWARDED_FOR") or "").split(",")
-    if trusted < 1 or len(named) < trusted:
+    forwarded = str(request.META.get("HTTP_X_FORWARDED_FOR") or "").split(",")
+    if trusted < 1 or len(forwarded) < trusted:
         return direct or UNKNOWN
-    return _valid(named[-trusted].strip()) or direct or UNKNOWN
+    return _valid(forwarded[-trusted].strip()) or direct or UNKNOWN
 
 
 def client_network(request: HttpRequest) -> str:

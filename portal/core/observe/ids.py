@@ -29,7 +29,7 @@ def request_id_of(header: str) -> str:
 
 
 @contextmanager
-def named(*, request: str = "", job: str = "") -> Iterator[None]:
+def log_ids(*, request: str = "", job: str = "") -> Iterator[None]:
     """Context in which log lines carry these ids."""
     request_token, job_token = _request_id.set(request), _job_id.set(job)
     try:

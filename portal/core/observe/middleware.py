@@ -31,7 +31,7 @@ class RequestMiddleware:
         start_s = time.perf_counter()
         parent = propagate.extract(request.headers)
         with (
-            ids.named(request=name),
+            ids.log_ids(request=name),
             traces.tracer.start_as_current_span("request", parent) as span,
         ):
             response = self.get_response(request)

@@ -17,7 +17,7 @@ register = template.Library()
 @register.simple_tag
 def icon(name: str, classes: str = "", label: str = "") -> SafeString:
     """A symbol of ``static/img/icons.svg``; silent to screen readers unless it has a label."""
-    named = (
+    label_attributes = (
         format_html('role="img" aria-label="{}"', label)
         if label
         else SafeString('aria-hidden="true"')
@@ -26,7 +26,7 @@ def icon(name: str, classes: str = "", label: str = "") -> SafeString:
         '<svg class="icon icon--{} {}" {}><use href="{}#{}"></use></svg>',
         name,
         classes,
-        named,
+        label_attributes,
         static("img/icons.svg"),
         name,
     )

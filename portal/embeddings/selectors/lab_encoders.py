@@ -62,8 +62,8 @@ def embeddings_to_map(encoder: Encoder) -> QuerySet[Embedding]:
     )
     base = _base_embeddings(encoder)
     if encoder.is_trained:
-        failed = Unembeddable.objects.filter(encoder=encoder, roi=OuterRef("roi_id"))
-        base = base.filter(~Exists(failed))
+        unembeddable = Unembeddable.objects.filter(encoder=encoder, roi=OuterRef("roi_id"))
+        base = base.filter(~Exists(unembeddable))
     return base.filter(~Exists(embedded)).order_by("pk")
 
 

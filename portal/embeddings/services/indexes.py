@@ -103,8 +103,8 @@ def index_publish(*, scope: Scope, built: BuiltIndex, built_folder: Path) -> Ind
     folder = indexes.scope_folder(scope) / str(snapshot_id)
     size_bytes = sum(file.stat().st_size for file in built_folder.rglob("*") if file.is_file())
     storage.folder_publish(built_folder, folder)
-    named = {"pk": snapshot_id, "path": storage.relative(folder), "size_bytes": size_bytes}
-    return _snapshot_create(scope, built, **named)
+    fields = {"pk": snapshot_id, "path": storage.relative(folder), "size_bytes": size_bytes}
+    return _snapshot_create(scope, built, **fields)
 
 
 def index_name(*, scope: Scope, built: BuiltIndex, name: str) -> IndexSnapshot:
@@ -121,7 +121,7 @@ def index_version_next(scope: Scope) -> int:
     return (snapshots.aggregate(last=Max("version"))["last"] or 0) + 1
 
 
-def _snapshot_create(scope: Scope, built: BuiltIndex, **named: Any) -> IndexSnapshot:
+def _snapshot_create(scope: Scope, built: BuiltIndex, **fields: Any) -> IndexSnapshot:
     snapshots = IndexSnapshot.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
     source, stats = built.source, built.stats
     snapshot = IndexSnapshot.objects.create(
@@ -134,7 +134,7 @@ def _snapshot_create(scope: Scope, built: BuiltIndex, **named: Any) -> IndexSnap
         kind=stats.kind,
         recall=stats.recall,
         seconds=built.seconds,
-        **named,
+        **fields,
     )
     indexes.prune(scope, keep=snapshots.order_by("-version")[:2])
     return snapshot

@@ -76,7 +76,7 @@ def lab_vector_save(*, encoder: Encoder, roi: Roi, result: Any) -> None:
     Call inside ``part()``.
 
     Args:
-        found: ``RegionEmbedding``, or the error that it raised.
+        result: ``RegionEmbedding``, or the error that computing it raised.
     """
     with transaction.atomic():
         now = Roi.all_objects.select_for_update().filter(pk=roi.pk).first()

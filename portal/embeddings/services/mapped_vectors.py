@@ -29,8 +29,8 @@ def mapped_vectors_add(encoder: Encoder) -> int:
     searches are not mapped.
     """
     rows = embeddings_to_map(encoder)
-    wanted = list(rows.values_list("pk", "canvas_id", "roi_id")[:PART_ROWS])
-    keys, canvases, rois = zip(*wanted, strict=True) if wanted else ((), (), ())
+    part = list(rows.values_list("pk", "canvas_id", "roi_id")[:PART_ROWS])
+    keys, canvases, rois = zip(*part, strict=True) if part else ((), (), ())
     with transaction.atomic():
         _lock(Canvas.all_objects.filter(pk__in=set(canvases)))
         _lock(Roi.all_objects.filter(pk__in=rois))
@@ -42,7 +42,7 @@ def mapped_vectors_add(encoder: Encoder) -> int:
         Embedding.all_objects.bulk_create(
             _copy(row, encoder, vector) for row, vector in zip(base, vectors, strict=True)
         )
-    return len(wanted)
+    return len(part)
 
 
 def _lock(rows: QuerySet[Any]) -> None:

@@ -105,9 +105,9 @@ def _read_vectors(
     )
     parts: list[ArrayI64] = []
     row_count = 0
-    for ids, some in index_entries(scope, source):
+    for ids, part in index_entries(scope, source):
         # Rows superseded while reading are left out, so there may be fewer than counted.
-        vectors[row_count : row_count + len(ids)] = some
+        vectors[row_count : row_count + len(ids)] = part
         row_count += len(ids)
         parts.append(ids)
         context.progress(row_count, source.count, "reading")

@@ -80,8 +80,8 @@ def inventory_of(lab_id: uuid.UUID, case_ids: Collection[uuid.UUID]) -> Inventor
     words = {word for ids_of_model in names for word in ids_of_model if word}
     crates = crates_concerned(lab_id=lab_id, case_ids=case_ids, words=words)
     ids_of_model = _rows_with(case_ids, crates)
-    named: tuple[type[Model], ...] = (Slide, Video, Mosaic, Canvas)
-    for model in named:
+    named_models: tuple[type[Model], ...] = (Slide, Video, Mosaic, Canvas)
+    for model in named_models:
         words |= set(_rows_in(model, ids_of_model[model]).values_list("name", flat=True))
     words |= set(_rows_in(Upload, ids_of_model[Upload]).values_list("filename", flat=True))
     rows = {
@@ -183,6 +183,6 @@ def _originals(rows: dict[type[Model], set[Any]]) -> list[Original]:
         | Exists(Video.all_objects.filter(asset=asset).exclude(pk__in=videos))
         | Exists(Upload.objects.filter(asset=asset).exclude(pk__in=uploads))
     )
-    named = Q(slides__in=slides) | Q(videos__in=videos) | Q(uploads__in=uploads)
-    assets = Asset.objects.filter(named).annotate(is_shared=is_shared).distinct()
+    is_referenced = Q(slides__in=slides) | Q(videos__in=videos) | Q(uploads__in=uploads)
+    assets = Asset.objects.filter(is_referenced).annotate(is_shared=is_shared).distinct()
     return [Original(*row) for row in assets.values_list("sha256", "size_bytes", "is_shared")]

@@ -79,8 +79,8 @@ def near_duplicates(
         if a in visible.rows and b in visible.rows:
             by_kind[_between(visible, a, b)].append((a, b, distance))
     kinds = [between] if between else list(Between)
-    wanted = [(kind, pair) for kind in kinds for pair in by_kind[kind]]
-    page = wanted[start : start + count]
+    kind_pairs = [(kind, pair) for kind in kinds for pair in by_kind[kind]]
+    page = kind_pairs[start : start + count]
     rois = rois_shown(user, {visible.rows[at].roi_id for _, (a, b, _) in page for at in (a, b)})
     calibration = calibration_for(visible.map.encoder)
     pairs = []
@@ -90,7 +90,7 @@ def near_duplicates(
             p_value = calibration.p_value(distance) if calibration else None
             pairs.append(NearPair(first, second, kind, distance, closer_than(p_value)))
     counts = {kind: len(pairs_of) for kind, pairs_of in by_kind.items()}
-    return Duplicates(tuple(pairs), len(wanted), counts, visible.map.pairs_cut)
+    return Duplicates(tuple(pairs), len(kind_pairs), counts, visible.map.pairs_cut)
 
 
 def rois_shown(user: User, ids: set[uuid.UUID]) -> dict[uuid.UUID, Roi]:

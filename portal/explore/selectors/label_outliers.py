@@ -95,9 +95,9 @@ def label_outliers(user: User, visible: VisibleMap, *, start: int, count: int) -
     clear = (says[chosen] - agree[chosen]) / (support[chosen] + 2.0)
     chosen = chosen[np.lexsort((labelled[chosen], -clear))]
     page = chosen[start : start + count]
-    wanted = {visible.rows[int(at)].roi_id for at in labelled[page]}
-    wanted |= {visible.rows[int(at)].roi_id for row in page for at in near[row][votes[row]]}
-    rois = rois_shown(user, wanted)
+    roi_ids = {visible.rows[int(at)].roi_id for at in labelled[page]}
+    roi_ids |= {visible.rows[int(at)].roi_id for row in page for at in near[row][votes[row]]}
+    rois = rois_shown(user, roi_ids)
     outliers = []
     for row in page:
         roi = rois.get(visible.rows[int(labelled[row])].roi_id)
@@ -144,12 +144,12 @@ def _voters(
     near = (
         np.frombuffer(bytes(visible.map.neighbours), "<i4").reshape(n, width)[rows].astype(np.int64)
     )
-    far = np.frombuffer(bytes(visible.map.distances), "<f4").reshape(n, width)[rows]
+    distances = np.frombuffer(bytes(visible.map.distances), "<f4").reshape(n, width)[rows]
     patient = _patients(visible, n)
-    votes = (near >= 0) & (of_row[near] >= 0) & (far <= radius)
-    whose = patient[near]
+    votes = (near >= 0) & (of_row[near] >= 0) & (distances <= radius)
+    neighbour_patients = patient[near]
     for at in range(1, width):
-        before = (whose[:, :at] == whose[:, at : at + 1]) & votes[:, :at]
+        before = (neighbour_patients[:, :at] == neighbour_patients[:, at : at + 1]) & votes[:, :at]
         votes[:, at] &= ~before.any(axis=1)
     return near, votes
 

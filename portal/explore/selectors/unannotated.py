@@ -84,10 +84,10 @@ def unannotated(
     without = empty.count()
     total = len(looked) + unexamined.count()
     chosen = list(looked[start : start + count])
-    more = count - len(chosen)
+    unlisted_count = count - len(chosen)
     after = max(start - len(looked), 0)
-    if more > 0:
-        chosen += list(unexamined.values_list("pk", flat=True)[after : after + more])
+    if unlisted_count > 0:
+        chosen += list(unexamined.values_list("pk", flat=True)[after : after + unlisted_count])
     rows = Canvas.objects.filter(pk__in=chosen).select_related("case").defer("levels").in_bulk()
     counts = _counts(user, chosen)
     return UnannotatedPage(
@@ -129,8 +129,8 @@ def _novelty(user: User, lab: Lab, encoder: Encoder) -> tuple[dict[uuid.UUID, No
         squares = _subsample(row)
         if row.canvas_id in novelty_of_canvas or not len(squares):
             continue
-        far = nearest_distances(squares, vectors) > radius
-        novelty_of_canvas[row.canvas_id] = Novelty(int(far.sum()), len(far))
+        is_far = nearest_distances(squares, vectors) > radius
+        novelty_of_canvas[row.canvas_id] = Novelty(int(is_far.sum()), len(is_far))
     return novelty_of_canvas, len(ids)
 
 

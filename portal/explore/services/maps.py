@@ -77,7 +77,7 @@ def map_draw_submit(*, lab: Lab, kind: Modality, user: User) -> Job:
 def map_save(*, scope: Scope, source: MapSource, layout: MapLayout) -> RegionMap:
     """Store a map, and delete all but the newest ``MAX_MAPS``. Call inside ``effect()``."""
     pairs = np.concatenate([layout.across.rows, layout.within.rows])
-    apart = np.concatenate([layout.across.distance, layout.within.distance])
+    pair_distances = np.concatenate([layout.across.distance, layout.within.distance])
     region_map: RegionMap = RegionMap.objects.create(
         lab_id=scope.lab_id,
         encoder=scope.encoder,
@@ -92,7 +92,7 @@ def map_save(*, scope: Scope, source: MapSource, layout: MapLayout) -> RegionMap
         neighbours=layout.neighbours.astype("<i4").tobytes(),
         distances=layout.distances.astype("<f4").tobytes(),
         pairs=pairs.astype("<i4").tobytes(),
-        pair_distances=apart.astype("<f4").tobytes(),
+        pair_distances=pair_distances.astype("<f4").tobytes(),
         pairs_cut=layout.across.is_cut or layout.within.is_cut,
     )
     maps = RegionMap.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)

@@ -50,14 +50,14 @@ class _Sampling:
         size = FIRST_PART
         while not self.is_complete:
             self.report_progress()
-            some = self.squares[self.tried : self.tried + size]
+            squares = self.squares[self.tried : self.tried + size]
             began_s = time.perf_counter()
-            embedded = embed(some) if len(some) else []
+            embedded = embed(squares) if len(squares) else []
             took_s = max(time.perf_counter() - began_s, 0.001)
-            if not self._save(some, embedded, took_s):
+            if not self._save(squares, embedded, took_s):
                 return {"skipped": "its pixel size was changed"}
             self.is_complete = self._is_done
-            size = max(1, min(int(len(some) * PART_S / took_s), 2 * size, MAX_PART))
+            size = max(1, min(int(len(squares) * PART_S / took_s), 2 * size, MAX_PART))
             if not self.is_complete:
                 self.context.give_way()
         return {"squares": self.tried, "of": len(self.squares)}
@@ -67,18 +67,18 @@ class _Sampling:
         return self.tried >= len(self.squares) or self.seconds >= BUDGET_S
 
     def _save(
-        self, some: ArrayF64, embedded: list[RegionEmbedding | BadInputError], took_s: float
+        self, squares: ArrayF64, embedded: list[RegionEmbedding | BadInputError], took_s: float
     ) -> bool:
         """Save a part; False if the slide has changed and nothing was written."""
-        self.tried, self.seconds = self.tried + len(some), self.seconds + took_s
-        pairs = zip(some, embedded, strict=True)
+        self.tried, self.seconds = self.tried + len(squares), self.seconds + took_s
+        pairs = zip(squares, embedded, strict=True)
         vectors = [
             (b, result.vector) for b, result in pairs if not isinstance(result, BadInputError)
         ]
         part = SamplePart(
             boxes=np.array([b for b, _ in vectors], np.float64).reshape(-1, 4),
             vectors=np.array([v for _, v in vectors], np.float32),
-            tried=len(some),
+            tried=len(squares),
             total=len(self.squares),
             seconds=took_s,
             is_last=self._is_done,
@@ -107,8 +107,8 @@ def tissue_sample(context: JobContext, *, canvas_id: str, side_px: int, user_id:
         stain = canvas_stain(network, canvas, slide) if len(squares) else None
         work = _Sampling(context, SampleKey(canvas, encoder, side_px, uuid.UUID(user_id)), squares)
 
-        def embed(some: ArrayF64) -> list[RegionEmbedding | BadInputError]:
-            outlines = [box(*bounds) for bounds in some]
+        def embed(squares: ArrayF64) -> list[RegionEmbedding | BadInputError]:
+            outlines = [box(*bounds) for bounds in squares]
             return network.embed_regions(
                 slide, outlines, canvas.mpp, work.report_progress, stain=stain
             )

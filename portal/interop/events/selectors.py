@@ -99,10 +99,10 @@ def event_latest() -> int:
 
 def event_stretch(user: User, after: int, filters: EventFilter) -> Stretch:
     """Events after an id, of the user's labs, without those that are hidden from the user."""
-    rows = _ahead(after)
+    rows = _ids_after(after)
     until = _settled(after, rows, timezone.now())
     if rows and until < rows[-1][0] and not _is_being_written():
-        ended, rows = rows[-1][0], _ahead(after)
+        ended, rows = rows[-1][0], _ids_after(after)
         until = _settled(after, rows, timezone.now(), ended=ended)
     visible_events: list[Event] = []
     if until > after:
@@ -119,7 +119,7 @@ def event_stretch(user: User, after: int, filters: EventFilter) -> Stretch:
     return Stretch(visible_events, until, is_cut)
 
 
-def _ahead(after: int) -> list[tuple[int, datetime]]:
+def _ids_after(after: int) -> list[tuple[int, datetime]]:
     rows = Event.objects.filter(id__gt=after).order_by("id")
     return list(rows.values_list("id", "created_at")[:AT_ONCE])
 
@@ -145,10 +145,10 @@ def _settled(
         rows: Ids, ascending, with their times, as they are there now.
         ended: Every transaction that took an id up to this had ended before ``rows`` were read.
     """
-    held = timedelta(seconds=HOLE_S)
+    hole_time = timedelta(seconds=HOLE_S)
     until = after
     for pk, at in rows:
-        if pk != until + 1 and pk > ended and now - held < at < now + held:
+        if pk != until + 1 and pk > ended and now - hole_time < at < now + hole_time:
             break
         until = pk
     return until
@@ -170,11 +170,11 @@ def _hidden(user: User, events: Sequence[Event]) -> set[int]:
         if ids:
             hidden_rows = rows.filter(pk__in=ids).hidden_from(user)
             hidden_ids |= set(hidden_rows.values_list("pk", flat=True))
-    named = {str(row_id) for row_id in hidden_ids}
+    hidden = {str(row_id) for row_id in hidden_ids}
     return unseen | {
         event.pk
         for event in events
-        if event.payload.get("roi_id") in named or event.payload.get("job_id") in named
+        if event.payload.get("roi_id") in hidden or event.payload.get("job_id") in hidden
     }
 
 

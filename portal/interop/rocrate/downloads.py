@@ -75,7 +75,7 @@ class _Sink(io.RawIOBase):
         self._parts.append(bytes(data))
         return len(data)
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         """Bytes since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
@@ -89,5 +89,5 @@ def _zipped(files: Sequence[tuple[str, Path]]) -> Iterator[bytes]:
             with path.open("rb") as source, archive.open(name, "w", force_zip64=True) as target:
                 while chunk := source.read(CHUNK_BYTES):
                     target.write(chunk)
-                    yield sink.taken()
-    yield sink.taken()
+                    yield sink.take()
+    yield sink.take()

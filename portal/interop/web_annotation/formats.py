@@ -17,8 +17,8 @@ def annotation_page(
     """A page of a canvas' ROIs; ``number`` counts from 1."""
     plane = plane_of(canvas)
     first = page_address(base, plane)
-    here = first if number == 1 else f"{first}?page={number}"
-    page: JsonObject = {"@context": list(CONTEXTS), "id": here, "type": "AnnotationPage"}
+    page_url = first if number == 1 else f"{first}?page={number}"
+    page: JsonObject = {"@context": list(CONTEXTS), "id": page_url, "type": "AnnotationPage"}
     if not is_last:
         page["next"] = f"{first}?page={number + 1}"
     if number > 1:

@@ -92,5 +92,5 @@ def ended_job_metrics() -> list[EndedJobMetrics]:
 
 def failure_counts() -> list[tuple[str, str, int]]:
     """Kind, error code and number of failed jobs."""
-    failed = Job.objects.filter(state=JobState.FAILED).order_by()
-    return list(failed.values_list("kind", "error_code").annotate(Count("pk")))
+    failed_jobs = Job.objects.filter(state=JobState.FAILED).order_by()
+    return list(failed_jobs.values_list("kind", "error_code").annotate(Count("pk")))

@@ -50,7 +50,7 @@ def run_batched(first: Job) -> None:
 
 
 def _hold_lease(job: Job, stack: ExitStack) -> tuple[Job, LeasedJobContext]:
-    with ids.named(request=job.request_id, job=str(job.pk)):
+    with ids.log_ids(request=job.request_id, job=str(job.pk)):
         context = LeasedJobContext(job)
     stack.callback(context.close)
     context.start()

@@ -72,7 +72,7 @@ def run_claimed(job: Job, context: LeasedJobContext | None = None) -> None:
     """
     parent = propagate.extract({"traceparent": job.traceparent})
     with (
-        ids.named(request=job.request_id, job=str(job.pk)),
+        ids.log_ids(request=job.request_id, job=str(job.pk)),
         traces.tracer.start_as_current_span(f"job {job.kind}", parent) as span,
     ):
         spec = REGISTRY.get(job.kind)

@@ -63,15 +63,15 @@ class ApiTokenViewSet(
     @extend_schema(request=ApiTokenCreateSerializer, responses={201: NewApiTokenSerializer})
     def create(self, request: Request) -> Response:
         """Create a token. Only this response contains the secret."""
-        wanted = ApiTokenCreateSerializer(data=request.data)
-        wanted.is_valid(raise_exception=True)
+        serializer = ApiTokenCreateSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         token, secret = services.token_create(
             user_of(request),
-            name=wanted.validated_data["name"],
-            scope=TokenScope(wanted.validated_data["scope"]),
-            areas=wanted.validated_data.get("areas"),
-            lab=selectors.lab_of_id(user_of(request), wanted.validated_data.get("lab")),
-            expires_in=timedelta(days=wanted.validated_data["expires_in_days"]),
+            name=serializer.validated_data["name"],
+            scope=TokenScope(serializer.validated_data["scope"]),
+            areas=serializer.validated_data.get("areas"),
+            lab=selectors.lab_of_id(user_of(request), serializer.validated_data.get("lab")),
+            expires_in=timedelta(days=serializer.validated_data["expires_in_days"]),
         )
         body = ApiTokenSerializer(token).data | {"secret": secret}
         return Response(body, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})

@@ -146,13 +146,13 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
         """Send an invitation by mail; if mail is off, the response has the `link` to pass on."""
         serializer = InvitationCreateSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        wanted, user = serializer.validated_data, user_of(request)
+        data, user = serializer.validated_data, user_of(request)
         invitation, secret = invitation_create(
-            selectors.lab_chosen(user, wanted.get("lab"), at_least=Role.MANAGER),
-            email=wanted["email"],
-            role=Role(wanted["role"]),
+            selectors.lab_chosen(user, data.get("lab"), at_least=Role.MANAGER),
+            email=data["email"],
+            role=Role(data["role"]),
             by=user,
-            full_name=wanted.get("full_name", ""),
+            full_name=data.get("full_name", ""),
         )
         return _sent(request, invitation, secret, code=status.HTTP_201_CREATED)
 

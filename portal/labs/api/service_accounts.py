@@ -88,11 +88,9 @@ class ServiceAccountViewSet(mixins.ListModelMixin, ApiViewSet[Membership]):
         """
         serializer = ServiceAccountCreateSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        wanted, user = serializer.validated_data, user_of(request)
-        lab = selectors.lab_chosen(user, wanted.get("lab"), at_least=Role.MANAGER)
-        account = service_account_create(
-            lab, name=wanted["name"], role=Role(wanted["role"]), by=user
-        )
+        data, user = serializer.validated_data, user_of(request)
+        lab = selectors.lab_chosen(user, data.get("lab"), at_least=Role.MANAGER)
+        account = service_account_create(lab, name=data["name"], role=Role(data["role"]), by=user)
         return Response(ServiceAccountSerializer(account).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(responses={204: None}, summary="Remove a service account")
@@ -120,12 +118,12 @@ class ServiceAccountTokensApi(ApiView):
         service_account = _service_account(request, id)
         serializer = ServiceAccountTokenCreateSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        wanted = serializer.validated_data
+        data = serializer.validated_data
         token, secret = service_account_token_create(
             service_account,
-            scope=TokenScope(wanted["scope"]),
-            areas=wanted.get("areas"),
-            expires_in=timedelta(days=wanted["expires_in_days"]),
+            scope=TokenScope(data["scope"]),
+            areas=data.get("areas"),
+            expires_in=timedelta(days=data["expires_in_days"]),
             by=user_of(request),
         )
         body = ApiTokenSerializer(token).data | {"secret": secret}

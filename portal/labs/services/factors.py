@@ -26,8 +26,8 @@ def app_code_spend(authenticator: Authenticator, code: str) -> bool:
     row = Authenticator.objects.select_for_update().filter(pk=authenticator.pk).first()
     if row is None:
         return False
-    secret, wanted = decrypt(row.data["secret"]), code.replace(" ", "")
-    steps = [s for s in yield_hotp_counters_from_time() if f"{hotp_value(secret, s):06}" == wanted]
+    secret, digits = decrypt(row.data["secret"]), code.replace(" ", "")
+    steps = [s for s in yield_hotp_counters_from_time() if f"{hotp_value(secret, s):06}" == digits]
     if not steps or steps[0] <= row.data.get(SPENT, 0):
         return False
     row.data[SPENT] = steps[0]

@@ -105,9 +105,13 @@ def _invitation(request: HttpRequest) -> Invitation | None:
     candidates = [selectors.invitation_by_secret(request.session.get(SESSION_KEY, ""))]
     if request.user.is_authenticated:
         candidates += selectors.invitations_for(user_of(request))
-    named = request.POST.get("invitation")
+    invitation_id = request.POST.get("invitation")
     return next(
-        (candidate for candidate in candidates if candidate and named in (None, str(candidate.pk))),
+        (
+            candidate
+            for candidate in candidates
+            if candidate and invitation_id in (None, str(candidate.pk))
+        ),
         None,
     )
 

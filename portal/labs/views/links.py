@@ -69,7 +69,7 @@ def link_show(request: HttpRequest) -> HttpResponse:
     context = {"link": link, "form": form}
     if request.method == "GET":
         return render(request, "labs/link.html", context)
-    user = _taken(secret, Purpose(link.purpose), form)
+    user = _use_link(secret, Purpose(link.purpose), form)
     if user is None:
         return render(request, "labs/link.html", context, status=400)
     request.session.flush()  # end the session of any other user in this browser
@@ -78,7 +78,7 @@ def link_show(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _taken(secret: str, purpose: Purpose, form: PasswordForm | None) -> User | None:
+def _use_link(secret: str, purpose: Purpose, form: PasswordForm | None) -> User | None:
     """Use up the link and return its user; None adds the error to the form."""
     if form is not None and not form.is_valid():
         return None

@@ -90,7 +90,7 @@ def training_set_write(
     modality: str = "",
     accepted: bool = False,
     held_out: float | Collection[str] = HELD_OUT,
-    only: Collection[uuid.UUID] | None = None,
+    roi_ids: Collection[uuid.UUID] | None = None,
     largest_px: int = LARGEST_PX,
     progress: Progress = no_progress,
 ) -> TrainingSet:
@@ -108,7 +108,7 @@ def training_set_write(
         accepted: Only regions accepted in review.
         held_out: Share of the patients to hold out, at least one of two or more; or their keys
             (``patient_of``).
-        only: ROIs to write, if visible to ``user``; None for all.
+        roi_ids: ROIs to write, if visible to ``user``; None for all.
         largest_px: Largest side of a region.
         progress: Called for every region; may raise ``CancelledError``.
     Raises:
@@ -125,8 +125,8 @@ def training_set_write(
         rois = rois.filter(canvas__kind__in=kinds)
     if modality:
         rois = rois.filter(canvas__modality=modality)
-    if only is not None:
-        rois = rois.filter(pk__in=only)
+    if roi_ids is not None:
+        rois = rois.filter(pk__in=roi_ids)
     if accepted:
         rois = rois.filter(review_state=ReviewState.ACCEPTED)
     total = rois.count()
@@ -209,13 +209,13 @@ def _pixels(roi: Roi, mpp: float, largest_px: int) -> tuple[ImageU8, tuple[int, 
     """Pixels of the region's box, its corner, and the reduction."""
     canvas = roi.canvas
     native = canvas.mpp if canvas.kind != CanvasKind.VIDEO else None
-    wanted = max(1.0, mpp / native) if native else 1.0
-    left, right = _grown(roi.left, roi.right, MIN_SIDE_PX * wanted, canvas.width_px)
-    top, bottom = _grown(roi.top, roi.bottom, MIN_SIDE_PX * wanted, canvas.height_px)
+    min_downsample = max(1.0, mpp / native) if native else 1.0
+    left, right = _grown(roi.left, roi.right, MIN_SIDE_PX * min_downsample, canvas.width_px)
+    top, bottom = _grown(roi.top, roi.bottom, MIN_SIDE_PX * min_downsample, canvas.height_px)
     if canvas.kind == CanvasKind.VIDEO:
         frame = frame_pixels(canvas, roi.frame_pts or 0)
         return frame[top:bottom, left:right], (left, top), 1.0
-    downsample = max(wanted, (right - left) / largest_px, (bottom - top) / largest_px)
+    downsample = max(min_downsample, (right - left) / largest_px, (bottom - top) / largest_px)
     with canvas_slide_open(canvas) as slide:
         pixels = slide.read_scaled((left, top), (right - left, bottom - top), downsample)
     return pixels, (left, top), downsample
@@ -223,8 +223,8 @@ def _pixels(roi: Roi, mpp: float, largest_px: int) -> tuple[ImageU8, tuple[int, 
 
 def _grown(low: float, high: float, min_length: float, size: int) -> tuple[int, int]:
     """Whole pixels from ``low`` to ``high``, at least ``min_length`` if the canvas has as many."""
-    more = max(0.0, min_length - (high - low)) / 2
-    start = min(max(0, int(low - more)), max(0, size - int(min_length)))
+    margin = max(0.0, min_length - (high - low)) / 2
+    start = min(max(0, int(low - margin)), max(0, size - int(min_length)))
     end = max(int(np.ceil(high)), min(size, start + int(min_length)))
     return start, min(size, max(start + 1, end))
 

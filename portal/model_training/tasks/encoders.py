@@ -172,7 +172,7 @@ def _training_set(
         out=half,
         modality=learning.kind,
         held_out=set(data.material.patients[held_out].tolist()),
-        only=_round_robin(data),
+        roi_ids=_round_robin(data),
         largest_px=PICTURE_PX,
         progress=context.progress,
     )

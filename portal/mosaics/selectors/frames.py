@@ -73,8 +73,8 @@ class FrameRun:
     @property
     def words(self) -> str:
         """For the tooltip: ``Frames 11 to 26, 0.33 s to 0.83 s: skipped, blurred``."""
-        why = self.reason if self.width == 1 else self.kind.name
-        return f"{self.span_words}: {self.status}{f', {why}' if self.kind.code else ''}"
+        reason = self.reason if self.width == 1 else self.kind.name
+        return f"{self.span_words}: {self.status}{f', {reason}' if self.kind.code else ''}"
 
     @property
     def span_words(self) -> str:

@@ -307,11 +307,11 @@ def _bounds(
     }
 
 
-def _emit(mosaic: Mosaic, name: str, **more: str) -> None:
+def _emit(mosaic: Mosaic, name: str, **extra: str) -> None:
     payload = {
         "mosaic_id": str(mosaic.pk),
         "video_id": str(mosaic.video_id),
         "case_id": str(mosaic.case_id),
-        **more,
+        **extra,
     }
     event_emit(name, lab_id=mosaic.lab_id, payload=payload)

@@ -107,9 +107,9 @@ def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int)
     end = 0 if backward else len(frame_table(canvas_video(roi.canvas))) - 1
     last = max(first - frames, end) if backward else min(first + frames, end)
     by_hand = [roi.frame_index, *(key["index"] for key in roi.track if key["by"] == "hand")]
-    ahead = [index for index in by_hand if (index - first) * step > 0]
-    if ahead:
-        nearest = min(ahead, key=lambda index: abs(index - first)) - step
+    later_positions = [index for index in by_hand if (index - first) * step > 0]
+    if later_positions:
+        nearest = min(later_positions, key=lambda index: abs(index - first)) - step
         last = max(last, nearest) if backward else min(last, nearest)
     if last == first:
         raise InvalidInputError("from: there are no frames beyond this key frame to follow it to.")

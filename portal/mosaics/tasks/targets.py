@@ -118,8 +118,8 @@ class VideoFrames:
 
     def _around(self, index: int, step: int) -> list[int]:
         reach = np.linspace(-step, step, NEARBY_FRAMES + 2)[1:-1].round().astype(int)
-        wanted = {index + int(by) for by in reach} - {index}
-        return [i for i in wanted if 0 <= i < len(self._table) and i % step]
+        indexes = {index + int(by) for by in reach} - {index}
+        return [i for i in indexes if 0 <= i < len(self._table) and i % step]
 
 
 class ImageWindows:

@@ -289,8 +289,8 @@ def _longer(mosaic: Mosaic) -> str:
 def _steps(request: HttpRequest) -> list[int]:
     """Offered steps, including the one in the query."""
     step = request.GET.get("step", "")
-    more = {int(step)} if step.isdecimal() and len(step) < 4 else set()
-    return sorted({*STEPS, *more} - {0})
+    requested = {int(step)} if step.isdecimal() and len(step) < 4 else set()
+    return sorted({*STEPS, *requested} - {0})
 
 
 def _stages(job: Job | None) -> list[tuple[str, str]]:

@@ -113,16 +113,16 @@ def _slides(slides: Path) -> Iterator[DemoFile]:
 
 
 def _glas(folder: Path) -> Iterator[DemoFile]:
-    wanted = dict(GLAS_PER_GRADE)
+    counts_left = dict(GLAS_PER_GRADE)
     used: set[tuple[str, str]] = set()
     with (folder / "rois.csv").open(newline="") as lines:
         for row in csv.DictReader(lines):
             grade, patient = row["label"], row["patient"]
             # Different patients within a grade: similar cases leave the same patient out.
-            if not wanted.get(grade) or (grade, patient) in used:
+            if not counts_left.get(grade) or (grade, patient) in used:
                 continue
             used.add((grade, patient))
-            wanted[grade] -= 1
+            counts_left[grade] -= 1
             yield DemoFile(
                 folder / row["image"],
                 f"GLAS-{Path(row['image']).stem}",

@@ -87,10 +87,10 @@ def _circles(thumbnail: ImageU8, random: np.random.Generator) -> list[Circle]:
     for _ in range(TRIES):
         radius = min(height, width) * random.uniform(0.055, 0.12)
         circle = (random.uniform(0, width), random.uniform(0, height), radius)
-        apart = all(
+        is_apart = all(
             np.hypot(circle[0] - x, circle[1] - y) > 1.3 * (radius + r) for x, y, r in circles
         )
-        if apart and tissue[_disc(thumbnail, circle)].mean() > TISSUE_SHARE:
+        if is_apart and tissue[_disc(thumbnail, circle)].mean() > TISSUE_SHARE:
             circles.append(circle)
         if len(circles) == ROIS_PER_SLIDE:
             break

@@ -65,7 +65,7 @@ def _ingest(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Sa
         items.append((piece, received.item))
         if received.job is not None:
             jobs.append(received.job.pk)
-    _note_failures(outcome, jobs_wait(jobs, what="slides and videos ingested"))
+    _note_failures(outcome, jobs_wait(jobs, title="slides and videos ingested"))
     for _, item in items:
         item.refresh_from_db()
         if item.state == ItemState.READY:
@@ -95,7 +95,7 @@ def _embed(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Say
         outcome.rois += rois_draw(slide, piece, people)
     ids = [roi.pk for roi in outcome.rois]
     jobs = Job.objects.filter(kind="roi_embed", target_id__in=ids).values_list("pk", flat=True)
-    _note_failures(outcome, jobs_wait(list(jobs), what="regions of interest embedded"))
+    _note_failures(outcome, jobs_wait(list(jobs), title="regions of interest embedded"))
 
 
 def _mosaics(outcome: DemoResult, material: list[DemoFile], people: Cast, say: Say) -> None:
@@ -104,7 +104,7 @@ def _mosaics(outcome: DemoResult, material: list[DemoFile], people: Cast, say: S
         mosaic = creation.mosaic
         if creation.job is not None:
             _note_failures(
-                outcome, jobs_wait([creation.job.pk], what=f"mosaic of {video.name}"[:26])
+                outcome, jobs_wait([creation.job.pk], title=f"mosaic of {video.name}"[:26])
             )
             mosaic.refresh_from_db()
         outcome.mosaics.append(mosaic)

@@ -47,8 +47,8 @@ def storage() -> list[DoctorFinding]:
         with tempfile.TemporaryFile(dir=root) as probe:
             probe.write(b"ok")
         usage = shutil.disk_usage(root)
-    except OSError as failed:
-        message = f"{root} cannot be written ({failed.strerror})."
+    except OSError as exc:
+        message = f"{root} cannot be written ({exc.strerror})."
         return [
             error("storage", message, "Make room, or give this user write access to the folder.")
         ]
@@ -73,8 +73,8 @@ def objects() -> list[DoctorFinding]:
         return []
     try:
         the_store().check()
-    except OSError as failed:
-        message = f"The bucket {bucket.bucket} cannot be used: {failed.__cause__ or failed}."
+    except OSError as exc:
+        message = f"The bucket {bucket.bucket} cannot be used: {exc.__cause__ or exc}."
         remedy = "Correct TESSERA_S3_...; manage.py archive_bucket creates a missing bucket."
         return [error("object storage", message, remedy)]
     message = f"Files can be written, read and deleted in the bucket {bucket.bucket}."
@@ -85,12 +85,12 @@ def sandbox() -> list[DoctorFinding]:
     """Check that the kernel confines the process that opens users' files."""
     try:
         means = confinement()
-    except (MlError, OSError, RuntimeError) as failed:
-        message = f"The child process that opens files does not start ({type(failed).__name__})."
+    except (MlError, OSError, RuntimeError) as exc:
+        message = f"The child process that opens files does not start ({type(exc).__name__})."
         return [error("sandbox", message, "Run python -m ml.imaging.sandbox and read its output.")]
-    named = ", ".join(
-        f"{what} by {by or 'nothing'}"
-        for what, by in (
+    limits = ", ".join(
+        f"{resource} by {by or 'nothing'}"
+        for resource, by in (
             ("files", means.files),
             ("network", means.network),
             ("programs", means.programs),
@@ -98,8 +98,8 @@ def sandbox() -> list[DoctorFinding]:
     )
     if not means.is_complete:
         remedy = "Use a kernel with Landlock (5.13 or newer) and allow it in the container."
-        return [warning("sandbox", f"Confined only in part: {named}.", remedy)]
-    return [ok("sandbox", f"Confined: {named}.")]
+        return [warning("sandbox", f"Confined only in part: {limits}.", remedy)]
+    return [ok("sandbox", f"Confined: {limits}.")]
 
 
 def libraries() -> list[DoctorFinding]:
@@ -121,12 +121,12 @@ def models() -> list[DoctorFinding]:
     """Check the device, and load each encoder as a worker does."""
     try:
         loaded = _loaded()
-    except (OSError, ValueError, subprocess.SubprocessError) as failed:
-        message = f"The networks cannot be loaded: {_last_line(failed)}."
+    except (OSError, ValueError, subprocess.SubprocessError) as exc:
+        message = f"The networks cannot be loaded: {_last_line(exc)}."
         return [error("device", message, "Correct TESSERA_DEVICE; see: python -m ml embed --help")]
     device = loaded["device"]
-    wanted = os.environ.get("TESSERA_DEVICE", "auto")
-    lines = [ok("device", f"{device} (TESSERA_DEVICE={wanted}).")]
+    setting = os.environ.get("TESSERA_DEVICE", "auto")
+    lines = [ok("device", f"{device} (TESSERA_DEVICE={setting}).")]
     for kind, state in loaded["encoders"].items():
         name = settings.TESSERA_ENCODERS[kind]
         if "error" in state:
@@ -151,9 +151,9 @@ def _loaded() -> JsonObject:
     return document
 
 
-def _last_line(failed: Exception) -> str:
+def _last_line(exc: Exception) -> str:
     """Last line of the child's error output, without the traceback."""
-    output = getattr(failed, "stderr", None) or str(failed)
+    output = getattr(exc, "stderr", None) or str(exc)
     return str(output).strip().splitlines()[-1].rstrip(".")
 
 

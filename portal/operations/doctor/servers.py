@@ -45,9 +45,9 @@ def database() -> list[DoctorFinding]:
     return [_speed(took_s), _migrations(), _clock((datetime.now(UTC) - now).total_seconds())]
 
 
-def _reason(failed: Exception) -> str:
+def _reason(exc: Exception) -> str:
     """First line of a driver's message, which names host and user, never the password."""
-    return next(iter(str(failed).strip().splitlines()), "") or type(failed).__name__
+    return next(iter(str(exc).strip().splitlines()), "") or type(exc).__name__
 
 
 def _read_only() -> str:
@@ -89,9 +89,9 @@ def broker() -> list[DoctorFinding]:
     try:
         with current_app.connection_for_read(connect_timeout=BROKER_WAIT_S) as connection:
             connection.ensure_connection(max_retries=1, timeout=BROKER_WAIT_S)
-    except (OSError, KombuError) as failed:
+    except (OSError, KombuError) as exc:
         where = _without_password(settings.CELERY_BROKER_URL)
-        message = f"The broker {where} does not answer ({_reason(failed)})."
+        message = f"The broker {where} does not answer ({_reason(exc)})."
         remedy = "Start it, or correct TESSERA_BROKER_URL. Until then jobs wait; none are lost."
         return [error("broker", message, remedy)]
     return [ok("broker", f"{urlsplit(settings.CELERY_BROKER_URL).scheme} answers.")]
@@ -103,8 +103,8 @@ def cached() -> list[DoctorFinding]:
     try:
         cache.set(key, value, 60)
         is_stored = cache.get(key) == value
-    except Exception as failed:  # noqa: BLE001 - each backend has errors of its own
-        message = f"The cache does not answer ({type(failed).__name__})."
+    except Exception as exc:  # noqa: BLE001 - each backend has errors of its own
+        message = f"The cache does not answer ({type(exc).__name__})."
         return [error("cache", message, "Start Redis, or make the cache's folder writable.")]
     if getattr(cache, "is_away", False):
         message = "The shared cache does not answer: each process counts attempts by itself."
@@ -126,14 +126,14 @@ def mail() -> list[DoctorFinding]:
         connection = get_connection()
         connection.open()
         connection.close()
-    except smtplib.SMTPAuthenticationError as failed:
-        message = f"The mail server {where} rejects the user or password (code {failed.smtp_code})."
+    except smtplib.SMTPAuthenticationError as exc:
+        message = f"The mail server {where} rejects the user or password (code {exc.smtp_code})."
         return [error("mail", message, "Correct user and password in TESSERA_EMAIL_URL.")]
     except socket.gaierror:
         message = f"The host {settings.EMAIL_HOST} is unknown."
         return [error("mail", message, "Correct the host in TESSERA_EMAIL_URL.")]
-    except OSError as failed:  # smtplib's errors are OSErrors
-        message = f"The mail server {where} does not answer ({_reason(failed)})."
+    except OSError as exc:  # smtplib's errors are OSErrors
+        message = f"The mail server {where} does not answer ({_reason(exc)})."
         return [error("mail", message, "Correct TESSERA_EMAIL_URL, or start the server.")]
     return [ok("mail", "The mail server answers.")]
 

@@ -82,7 +82,7 @@ class StreamedBody:
         self._loop = asyncio.get_running_loop()
         self._receive = receive
         self._part = memoryview(b"")
-        self._ahead: Future[bytes] | None = None
+        self._prefetched: Future[bytes] | None = None
         self._has_more, self._is_over = True, False
         self._keys: dict[Hashable, int] = {}
         self._lock = threading.Lock()
@@ -95,7 +95,7 @@ class StreamedBody:
             ConnectionAbortedError: the client has disconnected or was too slow. Received bytes are
                 returned first.
         """
-        if self._ahead is None:
+        if self._prefetched is None:
             self._begin()
         parts: list[bytes | memoryview] = []
         bytes_left = size
@@ -118,8 +118,8 @@ class StreamedBody:
         """Stop waiting for bytes. Thread-safe."""
         with self._lock:
             self._is_over = True
-            if self._ahead is not None:
-                self._ahead.cancel()
+            if self._prefetched is not None:
+                self._prefetched.cancel()
             keys, self._keys = self._keys, {}
         if keys:
             TURNS.give_back(keys)
@@ -134,14 +134,14 @@ class StreamedBody:
         with self._lock:
             if self._is_over:
                 raise ConnectionAbortedError("the request has ended")
-            self._ahead = asyncio.run_coroutine_threadsafe(self._received(), self._loop)
+            self._prefetched = asyncio.run_coroutine_threadsafe(self._received(), self._loop)
 
     def _next(self) -> bool:
         """Wait for more bytes; False at the end."""
-        if self._ahead is None:
+        if self._prefetched is None:
             return False
         try:
-            part = self._ahead.result()
+            part = self._prefetched.result()
         except CancelledError:
             raise ConnectionAbortedError("the request has ended") from None
         if not part and self._has_more:
@@ -150,8 +150,8 @@ class StreamedBody:
         if self._has_more:
             self._fetch()
         else:
-            self._ahead = Future()
-            self._ahead.set_result(b"")
+            self._prefetched = Future()
+            self._prefetched.set_result(b"")
         return bool(part)
 
     async def _received(self) -> bytes:

@@ -56,8 +56,8 @@ def server_of(application: Any, limits: ClientLimits) -> Server:
 def run(application: Any, *, host: str, port: int, limits: ClientLimits) -> None:
     """Serve until SIGTERM or SIGINT. Several processes may listen on one port."""
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65_536 if hard_limit == resource.RLIM_INFINITY else min(hard_limit, 65_536)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard_limit))
+    soft_limit = 65_536 if hard_limit == resource.RLIM_INFINITY else min(hard_limit, 65_536)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft_limit, hard_limit))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -143,7 +143,7 @@ class StudyDecideApi(ApiView):
             for finding_id in data["findings"]:
                 services.decision_undo(study=study, user=user, finding=finding_id)
         else:
-            named = labels_named(study.lab, [data["label"]] if data.get("label") else [])
+            labels = labels_named(study.lab, [data["label"]] if data.get("label") else [])
             services.findings_decide(
                 study=study,
                 canvas=canvas,
@@ -151,7 +151,7 @@ class StudyDecideApi(ApiView):
                 findings=data["findings"],
                 choice=data["choice"],
                 reader=data.get("reader"),
-                label=named[0] if named else None,
+                label=labels[0] if labels else None,
                 roi_id=data.get("roi"),
             )
         result = image_result(study, canvas)

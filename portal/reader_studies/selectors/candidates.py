@@ -19,10 +19,10 @@ def canvases_named(
 ) -> list[Canvas]:
     """Canvases of these ids and of these cases, without duplicates; ``NotFoundError`` if one is
     missing."""
-    wanted, of_cases = set(canvases), set(cases)
+    canvas_ids, of_cases = set(canvases), set(cases)
     rows = Canvas.objects.owned_by(user).select_related("case").defer("levels")
-    by_id = {row.pk: row for row in rows.filter(pk__in=wanted)} if wanted else {}
-    if wanted - by_id.keys():
+    by_id = {row.pk: row for row in rows.filter(pk__in=canvas_ids)} if canvas_ids else {}
+    if canvas_ids - by_id.keys():
         raise NotFoundError("No such canvas.")
     if of_cases:
         case_count = Case.objects.owned_by(user).filter(pk__in=of_cases).count()

@@ -40,11 +40,11 @@ def _lines(
     labels: Mapping[str, str],
 ) -> Iterator[str]:
     for (a, b), agreement in pairs.items():
-        named = (cell(people.get(a, "")), cell(people.get(b, "")))
+        names = (cell(people.get(a, "")), cell(people.get(b, "")))
         for label, tally in agreement.labels.items():
             figures = _figures(tally)
             last = _number(agreement.kappa_of_labels)
-            yield _line((*places, *named, cell(labels.get(label, NO_LABEL)), *figures, last))
+            yield _line((*places, *names, cell(labels.get(label, NO_LABEL)), *figures, last))
 
 
 def _figures(tally: LabelTally) -> tuple[str, ...]:

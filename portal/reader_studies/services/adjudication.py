@@ -70,7 +70,7 @@ def findings_decide(
                 roi = _drawn(user, canvas, roi_id)
             else:
                 place = result.readers.index(reader) if reader in result.readers else None
-                outline, name, frame = _taken(
+                outline, name, frame = _chosen_rois(
                     finding, choice, place, readers=len(result.readers), label=label
                 )
                 roi = roi_create(
@@ -113,7 +113,7 @@ def decision_undo(*, study: Study, user: User, finding: uuid.UUID, is_again: boo
             study_event_emit("decided", study, canvas_id=str(canvas_id), choice="", count=1)
 
 
-def _taken(
+def _chosen_rois(
     finding: Finding, choice: str, place: int | None, *, readers: int, label: Label | None
 ) -> tuple[BaseGeometry, str, int | None]:
     """Outline, key of the label, and frame."""

@@ -10,9 +10,9 @@ from portal.reader_studies.events import AssignmentEvent
 from portal.reader_studies.models import Assignment, Study
 
 
-def study_event_emit(name: str, study: Study, **more: Any) -> None:
+def study_event_emit(name: str, study: Study, **extra: Any) -> None:
     """Emit ``study.created``, ``.completed``, ``.unblinded`` or ``.decided``."""
-    payload = {"study_id": str(study.pk), **more}
+    payload = {"study_id": str(study.pk), **extra}
     event_emit(f"study.{name}", lab_id=study.lab_id, payload=payload)
 
 

@@ -119,7 +119,7 @@ def assign(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
         request,
         row.lab,
         lambda plan: readings_assign(study=row, user=user, plan=plan),
-        then=reverse("reader_studies:study", args=[row.pk]),
+        next_url=reverse("reader_studies:study", args=[row.pk]),
         study=row,
     )
 
@@ -152,8 +152,8 @@ def findings(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     canvas = canvas_get(user=user, canvas_id=_uuid(request.GET.get("canvas")))
     result = image_result(row, canvas)
     finding_rows = findings_shown(row, result, _labels(row.lab_id))
-    wanted = request.GET.get("finding", "")
-    at = next((k for k, finding in enumerate(finding_rows) if str(finding.id) == wanted), None)
+    finding_id = request.GET.get("finding", "")
+    at = next((k for k, finding in enumerate(finding_rows) if str(finding.id) == finding_id), None)
     if at is None:
         at = next((k for k, finding in enumerate(finding_rows) if finding.is_open), 0)
     own_rois = Roi.objects.owned_by(user).live().filter(canvas=canvas, created_by=user)

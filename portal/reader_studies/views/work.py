@@ -110,7 +110,7 @@ def assign(request: HttpRequest) -> HttpResponse:
         request,
         lab,
         lambda plan: services.work_assign(lab=lab, user=user, plan=plan),
-        then=f"{reverse('reader_studies:assigned')}?lab={lab.slug}",
+        next_url=f"{reverse('reader_studies:assigned')}?lab={lab.slug}",
     )
 
 
@@ -197,10 +197,10 @@ def assign_page(
     lab: Lab,
     assign: Callable[[services.ReadingPlan], list[Assignment]],
     *,
-    then: str,
+    next_url: str,
     study: Study | None = None,
 ) -> HttpResponse:
-    """Form to choose images and users; redirects to ``then`` after success."""
+    """Form to choose images and users; redirects to ``next_url`` after success."""
     user, status = user_of(request), 200
     form = AssignForm(request.POST if request.method == "POST" else None, user=user, lab=lab)
     if request.method == "POST":
@@ -214,7 +214,7 @@ def assign_page(
                 form.add_error(None, error.message)
             else:
                 _tell_made(request, assignments)
-                return redirect(then)
+                return redirect(next_url)
     context = {**_choosing(request, user, lab, form), "study": study}
     return render(request, "reader_studies/assign.html", context, status=status)
 

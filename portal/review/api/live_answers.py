@@ -42,9 +42,9 @@ def live_answer(
     video_events: int,
 ) -> TaggedAnswer:
     """Response made of its parts; the ETag covers everything but the cursor."""
-    more = "true" if has_more else "false"
+    has_more_json = "true" if has_more else "false"
     body = (
-        f'"changed":[{",".join(changes)}],"has_more":{more},"people":[{",".join(people)}],'
+        f'"changed":[{",".join(changes)}],"has_more":{has_more_json},"people":[{",".join(people)}],'
         f'"video_events":{video_events}'
     )
     at = cursor.isoformat().replace("+00:00", "Z")
@@ -79,8 +79,8 @@ def included_rois(changes: Sequence[RoiChanged]) -> dict[tuple[uuid.UUID, int], 
 
     Call with changes of visible ROIs.
     """
-    wanted = {change.id for change in changes[:MAX_INCLUDED_ROIS]}
-    rows = roi_rows_small(list(wanted), max_chars=MAX_ROI_CHARS) if wanted else []
+    ids = {change.id for change in changes[:MAX_INCLUDED_ROIS]}
+    rows = roi_rows_small(list(ids), max_chars=MAX_ROI_CHARS) if ids else []
     versions = {row.id: row.version for row in rows}
     texts = dict(zip(versions, rows_text(rows), strict=True))
     included: dict[tuple[uuid.UUID, int], str] = {}

@@ -41,7 +41,7 @@ RELOAD_EVERY_S = 5.0  # between reloads of a page while an import runs
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _RoiUpdate:
     """A change, and a time at which it was committed."""
 
     change: RoiChanged
@@ -66,7 +66,7 @@ class LiveUpdates:
         self.lab_id: uuid.UUID | None = None
         self.looked_at: datetime | None = None
         self._from: datetime | None = None
-        self._seen: dict[uuid.UUID, _Seen] = {}
+        self._updates: dict[uuid.UUID, _RoiUpdate] = {}
         self._people: list[tuple[OpenPage, str]] = []
         self._events = 0
         self._flooded_at: datetime | None = None
@@ -94,9 +94,9 @@ class LiveUpdates:
         carried = included_rois(new)
         ended = timezone.now()
         for change in reversed(new):
-            self._seen.pop(change.id, None)  # so that the newest come last
+            self._updates.pop(change.id, None)  # so that the newest come last
             roi = carried.get((change.id, change.version))
-            self._seen[change.id] = _Seen(change, ended, roi)
+            self._updates[change.id] = _RoiUpdate(change, ended, roi)
         if self._from is None:
             # Late commits are among the changes from here on, unless there were too many.
             is_whole = len(changes) <= MAX_CHANGES
@@ -107,7 +107,7 @@ class LiveUpdates:
         self._forget(ended - keep)
 
     def _is_new(self, change: RoiChanged) -> bool:
-        last_update = self._seen.get(change.id)
+        last_update = self._updates.get(change.id)
         return last_update is None or last_update.change.version < change.version
 
     def _tell_flood(self, now: datetime) -> None:
@@ -120,14 +120,14 @@ class LiveUpdates:
     def _forget(self, before: datetime) -> None:
         """Drop old changes, cursors that need them, and ROIs beyond the memory limit."""
         chars_left = MAX_INCLUDED_CHARS
-        for update in reversed(list(self._seen.values())):
+        for update in reversed(list(self._updates.values())):
             number = update.change.id
             chars_left -= len(update.roi or "")
             if update.at < before:
-                del self._seen[number]
+                del self._updates[number]
                 self._from = max(self._from or update.at, update.at)
             elif chars_left < 0 and update.roi is not None:
-                self._seen[number] = replace(update, roi=None)
+                self._updates[number] = replace(update, roi=None)
 
     def covers(self, since: datetime) -> bool:
         """Return whether all changes since then are in memory."""
@@ -136,7 +136,7 @@ class LiveUpdates:
     def answer(self, *, since: datetime, user_id: uuid.UUID, tab: uuid.UUID | None) -> TaggedAnswer:
         """Response to a page whose cursor is covered."""
         after = since - timedelta(seconds=REPEAT_S)
-        news = [update for update in self._seen.values() if update.at > after]
+        news = [update for update in self._updates.values() if update.at > after]
         has_more = self._flooded_at is not None and self._flooded_at > after
         texts = {id(page.person): text for page, text in self._people}
         met = people_met((page for page, _ in self._people), user_id, tab)

@@ -189,12 +189,12 @@ def options_of(user: User, lab_id: uuid.UUID, data: Mapping[str, Any]) -> Simila
     label_id = data.get("label")
     if label_id and label_get(user, label_id).lab_id != lab_id:
         raise NotFoundError("There is no such label.")
-    named = {name: data[name] for name in FILTER_TITLES if data.get(name)}
+    filters = {name: data[name] for name in FILTER_TITLES if data.get(name)}
     case = CaseScope(data.get("case", ""))
     options: SimilarOptions = {
         "k": data["k"],
         "exclude_same_patient": data["exclude_same_patient"],
-        "filters": Filters(label_id=label_id, case=case, **named),
+        "filters": Filters(label_id=label_id, case=case, **filters),
         "by_case": data["by_case"],
         "with_facets": data["facets"],
         "liked": tuple(data.get("liked", ())),

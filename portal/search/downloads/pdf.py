@@ -276,11 +276,11 @@ def _cell(hit: ReportHit, style: dict[str, ParagraphStyle]) -> list[Flowable]:
     elif region.distance is not None:
         likeness = f"distance {region.distance:.3f}"
     label = region.label[0] if region.label else "no label"
-    also = f", {region.also} more of this case among the nearest" if region.also else ""
+    more_hits = f", {region.also} more of this case among the nearest" if region.also else ""
     about = ", ".join(word for word in (region.organ, region.stain, region.diagnosis) if word)
     lines = [
         (f"<b>{hit.rank}</b>  {_text(region.name or 'Region')} on {_text(region.image)}", "body"),
-        (_text(f"{region.accession}{also}"), "body"),
+        (_text(f"{region.accession}{more_hits}"), "body"),
         (_text(f"{label}, {region.review_state}"), "muted"),
         (_text(about), "muted"),
         (_text(likeness), "muted"),

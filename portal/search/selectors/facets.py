@@ -287,11 +287,11 @@ def _values(
     if chosen and chosen not in names:  # no region has it, but it can be removed
         counts.regions[chosen], names[chosen] = 0, chosen
     for key, n in sorted(counts.regions.items(), key=lambda item: (-item[1], item[0])):
-        name, color = _named(facet, key, labels) or (names[key], "")
+        name, color = _facet_value(facet, key, labels) or (names[key], "")
         yield FacetValue(names[key], name, n, key == chosen, color)
 
 
-def _named(facet: str, key: str, labels: dict[uuid.UUID, Label]) -> tuple[str, str] | None:
+def _facet_value(facet: str, key: str, labels: dict[uuid.UUID, Label]) -> tuple[str, str] | None:
     """Name and colour of a value that has a display name; None for free text."""
     if facet == "label":
         label = labels.get(uuid.UUID(key))

@@ -107,11 +107,11 @@ class Candidates:
 
     def searched(self) -> int:
         """Number of embeddings that can be found."""
-        held = self.used.in_file + self.used.newer
+        indexed = self.used.in_file + self.used.newer
         excluded = np.unique(self._excluded)
         if self._allowed is not None:
             return len(self._allowed) - int(self._allowed.contains(excluded).sum())
-        return max(held - int(excluded.size), 0)
+        return max(indexed - int(excluded.size), 0)
 
     def ranked(
         self,

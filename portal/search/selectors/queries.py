@@ -137,8 +137,10 @@ def query_vector(user: User, query: Query, encoder: Encoder) -> QueryVector:
     rows = Embedding.objects.owned_by(user).filter(CURRENT, encoder=encoder, lab_id=query.lab_id)
     rows = rows.filter(roi__deleted_at__isnull=True)
     is_examples = query.source == QuerySource.EXAMPLES
-    wanted = rows.filter(roi__in=query.liked) if is_examples else rows.filter(canvas=query.canvas)
-    ids = np.sort(ids_of_rows(wanted.order_by("-pk")[:MAX_ROIS]))
+    embeddings = (
+        rows.filter(roi__in=query.liked) if is_examples else rows.filter(canvas=query.canvas)
+    )
+    ids = np.sort(ids_of_rows(embeddings.order_by("-pk")[:MAX_ROIS]))
     if not len(ids):
         raise ConflictError(
             "None of the regions of this query can be searched with: they were deleted, or are not"

@@ -305,10 +305,10 @@ def report_changes(
     encoder, index = result.query.encoder, result.index
     now = (encoder.name, encoder.version, encoder.config_hash)
     is_same = tuple(content.encoder) == now
-    then = f"{content.encoder[0]} {content.encoder[1]}"
+    earlier_encoder = f"{content.encoder[0]} {content.encoder[1]}"
     return Changes(
         (*changed, *absent),
-        None if is_same else (then, str(encoder)),
+        None if is_same else (earlier_encoder, str(encoder)),
         None if content.index[0] == index.version else (content.index[0], index.version),
         content.hits - len(before),
     )

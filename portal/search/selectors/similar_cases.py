@@ -338,18 +338,18 @@ def _examples(user: User, query: SimilarQuery, candidates: Candidates) -> Exampl
     """Vectors of liked and unliked regions; unliked ones are excluded from the search."""
     if not (query.liked or query.unliked):
         return None
-    wanted = {*query.liked, *query.unliked}
+    roi_ids = {*query.liked, *query.unliked}
     rows = dict(
         Embedding.objects.owned_by(user)
         .filter(
             lab_id=query.scope.lab_id,
             encoder=query.encoder,
-            roi__in=wanted,
+            roi__in=roi_ids,
             superseded_at__isnull=True,
         )
         .values_list("roi_id", "pk")
     )
-    if missing := wanted - set(rows):
+    if missing := roi_ids - set(rows):
         raise InvalidInputError(
             f"liked, unliked: this lab has no region {min(missing)} with a vector of this encoder.",
             code="example-unknown",

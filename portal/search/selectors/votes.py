@@ -96,9 +96,9 @@ def _tally(
     facets: Facets | None,
 ) -> VoteTally:
     voters = [hit for hit in hits if hit.is_close is not False]
-    named = [(hit, value) for hit in voters if (value := value_of(hit))]
-    weights = _weights([hit for hit, _ in named])
-    voices = [_Voice(hit, weights[hit.embedding_id], *value) for hit, value in named]
+    valued = [(hit, value) for hit in voters if (value := value_of(hit))]
+    weights = _weights([hit for hit, _ in valued])
+    voices = [_Voice(hit, weights[hit.embedding_id], *value) for hit, value in valued]
     grouped: dict[str, list[_Voice]] = defaultdict(list)
     for voice in voices:
         grouped[voice.value].append(voice)
@@ -109,7 +109,7 @@ def _tally(
     )
     other_hits = [voice.hit for voice in voices if voice.value != votes[0].value]
     dissent = min(other_hits, key=lambda hit: hit.distance, default=None)
-    return VoteTally(tuple(votes), len(_cases(voices)), len(voters) - len(named), dissent)
+    return VoteTally(tuple(votes), len(_cases(voices)), len(voters) - len(valued), dissent)
 
 
 def _vote(facet: str, group: list[_Voice], total: float, facets: Facets | None) -> Vote:

@@ -99,8 +99,8 @@ def report_create(
         picture=picture[0],
     )
     regions = [_region(report, query, hit, picture_of(hit.roi)) for hit in hits]
-    for role, wanted in ((RegionRole.LIKED, query.liked), (RegionRole.UNLIKED, query.unliked)):
-        rois = rois_visible(user, wanted)
+    for role, roi_ids in ((RegionRole.LIKED, query.liked), (RegionRole.UNLIKED, query.unliked)):
+        rois = rois_visible(user, roi_ids)
         regions += [_mark(report, role, rank, roi) for rank, roi in enumerate(rois, start=1)]
     with transaction.atomic():
         report.save(force_insert=True)

@@ -92,20 +92,20 @@ def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> Mat
             network, *(region.placed(network) for region in both), progress=progress
         )
         other = stain_counterpart(network)
-        again = explain_regions(
+        other_explained = explain_regions(
             other, *(region.placed(other) for region in both), progress=progress
         )
     explanation = _of_patches(*explained)
-    brought = again[1:] if other.normalises else explained[1:]
-    failed = [region.stain_note for region in brought if not region.is_normalised]
+    brought = other_explained[1:] if other.normalises else explained[1:]
+    stain_notes = [region.stain_note for region in brought if not region.is_normalised]
     overlap = float(colour_overlap(explained[1].colours, explained[2].colours))
     return replace(
         explanation,
         colour=round(overlap, 4),
         normalises=network.normalises,
         # without stain normalisation of both there is nothing to compare
-        other_distance=None if failed else again[0].distance,
-        other_note=min(failed, default=""),
+        other_distance=None if stain_notes else other_explained[0].distance,
+        other_note=min(stain_notes, default=""),
     )
 
 

@@ -21,7 +21,7 @@ def report_pictures(context: JobContext, *, roi_ids: list[str], width: str) -> J
     for number, roi in enumerate(rois):
         context.progress(number, len(rois), "pictures")
         try:
-            roi_thumbnail(roi, SMALL, Scale.named(width))
+            roi_thumbnail(roi, SMALL, Scale.of_tag(width))
         except NotFoundError:  # shown in the report
             unreadable += 1
     return {"pictures": len(rois) - unreadable, "unreadable": unreadable}

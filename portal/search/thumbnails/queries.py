@@ -30,7 +30,7 @@ _QUALITY = 85  # JPEG, as for thumbnails
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class QueryArea:
     """Area of a canvas for a query's thumbnail; see ``regions.Showable``."""
 
     left: float
@@ -42,7 +42,7 @@ class Shown:
     frame_pts: int | None
 
 
-def query_region(query: Query) -> Shown | None:
+def query_region(query: Query) -> QueryArea | None:
     """Area of the query, or its whole canvas; None without a canvas."""
     canvas = query.canvas
     if canvas is None:
@@ -50,7 +50,7 @@ def query_region(query: Query) -> Shown | None:
     bounds = (0.0, 0.0, float(canvas.width_px), float(canvas.height_px))
     if query.geometry:
         bounds = shape(query.geometry).bounds
-    return Shown(*bounds, query.geometry, canvas, query.frame_pts)
+    return QueryArea(*bounds, query.geometry, canvas, query.frame_pts)
 
 
 def query_scale(query: Query, picture: ThumbnailSize = SMALL) -> Scale | None:
@@ -60,9 +60,9 @@ def query_scale(query: Query, picture: ThumbnailSize = SMALL) -> Scale | None:
         return scale_of(region, picture) if region.geometry else None
     if query.picture_mpp is None:
         return None
-    wanted = query.width_px * query.picture_mpp
-    scales = (Scale.named(f"{width}um") for width in WIDTHS)
-    return next((scale for scale in scales if scale and scale.width >= wanted), None)
+    width_um = query.width_px * query.picture_mpp
+    scales = (Scale.of_tag(f"{width}um") for width in WIDTHS)
+    return next((scale for scale in scales if scale and scale.width >= width_um), None)
 
 
 def query_window(query: Query, picture: ThumbnailSize, scale: Scale | None) -> Window:

@@ -106,7 +106,7 @@ class Scale:
         return f"{self.width} {'µm' if self.unit == 'um' else 'px'}"
 
     @classmethod
-    def named(cls, tag: str) -> Scale | None:
+    def of_tag(cls, tag: str) -> Scale | None:
         """Scale of a tag, or None."""
         return _SCALES.get(tag)
 

@@ -161,7 +161,7 @@ def query_embed(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def query_thumbnail(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
     size = PICTURES.get(request.GET.get("size", ""), SMALL)
-    scale = Scale.named(request.GET.get("width", ""))
+    scale = Scale.of_tag(request.GET.get("width", ""))
     data = query_picture(query_get(user_of(request), query_id), size, scale)
     response = HttpResponse(data, content_type="image/jpeg")
     response["Cache-Control"] = f"private, max-age={_DAY_S}"

@@ -90,7 +90,7 @@ def thumbnail(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """
     roi = require_live(roi_get(user_of(request), roi_id))
     picture = PICTURES.get(request.GET.get("size", ""), SMALL)
-    scale = Scale.named(request.GET.get("width", ""))
+    scale = Scale.of_tag(request.GET.get("width", ""))
     etag = quote_etag(f"{roi.pk.hex}-{roi.version}{picture.name}{scale.key(roi) if scale else ''}")
     is_pinned = request.GET.get("v") == str(roi.version)
     cache = f"private, max-age={_DAY_S}" if is_pinned else REVALIDATE

@@ -18,7 +18,7 @@ def test_the_list_names_licence_and_magnification(tmp_path, monkeypatch, capsys)
     shown = capsys.readouterr().out
     assert "hub:virchow2: paige-ai/Virchow2, 2560 dimensions, patches of 224 px" in shown
     models = {m["name"]: m for m in json.loads((tmp_path / "l.json").read_text())["models"]}
-    assert models["conch"]["here"] and models["conch"]["tile_px"] == 512
+    assert models["conch"]["has_weights"] and models["conch"]["tile_px"] == 512
     assert models["h-optimus-0"]["licence"].startswith("Apache-2.0")
 
 

@@ -11,7 +11,7 @@ from portal.annotations.colors import (
     DARK,
     FROM_TISSUE,
     TISSUE,
-    _seen,
+    _perceived_oklab,
     color_suggest,
     contrast,
     distance,
@@ -55,7 +55,7 @@ def test_no_suggestion_is_too_dark_or_near_tissue_colour() -> None:
 
 def _apart(one: str, other: str) -> float:
     """In Oklab, for full colour vision."""
-    seen = _seen((one, other))[0]
+    seen = _perceived_oklab((one, other))[0]
     return float(np.linalg.norm(seen[0] - seen[1]))
 
 

@@ -85,7 +85,7 @@ def test_deep_foreign_members_do_not_crash_the_import(
         document = {where: HERE} | collection(feature(box(2, 2, 8, 8))) | {where: HERE}
         text = json.dumps(document).replace(f'"{HERE}"', nested(depth, kind))
         try:
-            source = file_source(io.BytesIO(text.encode()), canvas, named="geojson")
+            source = file_source(io.BytesIO(text.encode()), canvas, format_name="geojson")
             report = roi_import_preview(canvas=canvas, user=annotator, document=source)
         except PortalError as refused:
             assert refused.message.startswith("GeoJSON: ")

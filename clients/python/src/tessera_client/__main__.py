@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not options.url or not token:
         print("Set TESSERA_URL (or --url) and TESSERA_TOKEN.", file=sys.stderr)
         return 2
-    paths, failed = _paths_to_send(options.files)
+    paths, failure_count = _paths_to_send(options.files)
     with Client(options.url, token) as tessera:
         try:
             case = _case(tessera, options.case, options.create)
@@ -41,23 +41,23 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return 1  # the next file would not fare better
             except (TesseraError, OSError) as error:
                 print(f"{path}: {error}", file=sys.stderr)
-                failed += 1
+                failure_count += 1
             else:
                 print(f"{path}: {type(item).__name__.lower()} {item.id}")
-    return 1 if failed else 0
+    return 1 if failure_count else 0
 
 
 def _paths_to_send(files: Sequence[Path]) -> tuple[list[Path], int]:
     """Return the paths to send, and the number of paths that could not be read."""
     paths: list[Path] = []
-    failed = 0
+    failure_count = 0
     for path in files:
         try:
             paths += find_uploads(path) if path.is_dir() else [path]
         except OSError as error:
             print(f"{path}: {error}", file=sys.stderr)
-            failed += 1
-    return paths, failed
+            failure_count += 1
+    return paths, failure_count
 
 
 def _arguments() -> argparse.ArgumentParser:

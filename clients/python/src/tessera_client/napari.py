@@ -76,8 +76,10 @@ class TiledLevel:
 
     dtype, ndim = np.dtype(np.uint8), 3
 
-    def __init__(self, level: Level, tile: Callable[[int, int], Pixels], each: Any = map) -> None:
-        self._level, self._tile, self._each = level, tile, each
+    def __init__(
+        self, level: Level, tile: Callable[[int, int], Pixels], map_tiles: Any = map
+    ) -> None:
+        self._level, self._tile, self._map_tiles = level, tile, map_tiles
         self.shape = (level.height, level.width, 3)
         self.size = level.height * level.width * 3
 
@@ -110,7 +112,7 @@ class TiledLevel:
             for column in range(left // wide, -(-right // wide))
         ]
         box = np.zeros((bottom - top, right - left, 3), np.uint8)
-        tiles = self._each(lambda place: self._tile(*place), places)
+        tiles = self._map_tiles(lambda place: self._tile(*place), places)
         for (column, row), tile in zip(places, tiles, strict=True):
             x, y = column * wide - left, row * high - top  # of the tile's corner, within the box
             part = tile[max(-y, 0) : bottom - top - y, max(-x, 0) : right - left - x]
@@ -126,9 +128,9 @@ def _image(tessera: Client, canvas: Canvas) -> Layer:
     def of(z: int) -> Callable[[int, int], Pixels]:
         return lambda x, y: tile(z, x, y)
 
-    each = ThreadPoolExecutor(MAX_REQUESTS).map
+    map_tiles = ThreadPoolExecutor(MAX_REQUESTS).map
     last = len(canvas.levels) - 1  # z 0 is the coarsest level, the first of the list the finest
-    levels = [TiledLevel(level, of(last - i), each) for i, level in enumerate(canvas.levels)]
+    levels = [TiledLevel(level, of(last - i), map_tiles) for i, level in enumerate(canvas.levels)]
     options = {"multiscale": True, "rgb": True, "contrast_limits": (0, 255)}
     return levels, _layer_options(canvas, canvas.name) | options, "image"
 

@@ -57,8 +57,8 @@ class PackedSet:
         Raises:
             OSError: one cannot be read.
         """
-        named = sorted((file.relative_to(path.parent).as_posix(), file) for file in files)
-        parts = tuple(_parts(named))  # in the order of names, as the portal's page packs them
+        named_files = sorted((file.relative_to(path.parent).as_posix(), file) for file in files)
+        parts = tuple(_parts(named_files))  # in the order of names, as the portal's page packs them
         digest = hashlib.sha256()
         for part, size in parts:
             for chunk in _read(part, 0, size):
@@ -96,9 +96,9 @@ def set_of(path: Path) -> list[Path] | None:
             one for one in find_uploads(path) if one.is_dir() or one.suffix.lower() in _INDEXES
         ]
         if len(found) != 1:
-            shown = ", ".join(one.name for one in found[:5]) or "none"
+            examples = ", ".join(one.name for one in found[:5]) or "none"
             raise InvalidError(
-                f"{path} has to hold one slide of several files; found {shown}", code="set"
+                f"{path} has to hold one slide of several files; found {examples}", code="set"
             )
         return _objects(path) if found[0] == path else set_of(found[0])
     return _members(path) if path.suffix.lower() in _INDEXES else None
@@ -118,9 +118,9 @@ def find_uploads(folder: Path) -> list[Path]:
         indexed |= {main, *_indexed_files(main)[0]}
         if main.suffix.lower() == ".mrxs":
             indexed |= {file for file in files if main.with_suffix("") in file.parents}
-    rest = [file for file in files if file not in indexed]
-    series = {file.parent for file in rest if _is_dicom_slide(file)}
-    singles = (one for one in rest if not _is_of(one, series))
+    unindexed = [file for file in files if file not in indexed]
+    series = {file.parent for file in unindexed if _is_dicom_slide(file)}
+    singles = (one for one in unindexed if not _is_of(one, series))
     return sorted([*zarrs, *mains, *series, *singles], key=_natural_key)
 
 
@@ -172,12 +172,12 @@ def _is_dicom_slide(path: Path) -> bool:
 
 
 def _members(main: Path) -> list[Path]:
-    named, missing = _indexed_files(main)
+    indexed, missing = _indexed_files(main)
     if missing:
         first = missing[0].relative_to(main.parent).as_posix()
         raise InvalidError(f"{main.name} is incomplete: {first} is missing", code="incomplete-set")
     inner = list(_files(main.with_suffix(""))) if main.suffix.lower() == ".mrxs" else []
-    return [main, *dict.fromkeys([*named, *inner])]
+    return [main, *dict.fromkeys([*indexed, *inner])]
 
 
 def _indexed_files(main: Path) -> tuple[list[Path], list[Path]]:

@@ -250,7 +250,7 @@ def describe(result: AblationResult) -> str:
 
 
 def _set_lines(result: SetResult) -> list[str]:
-    least, median, largest = result["vertices"]
+    smallest, median, largest = result["vertices"]
     sizes = "; ".join(
         f"{fold['patients']} patients, {sum(fold['regions'].values())} regions"
         for fold in result["folds"]
@@ -277,7 +277,7 @@ def _set_lines(result: SetResult) -> list[str]:
         f"**{result['name']}**: {result['regions']} regions, {len(result['labels'])} classes,"
         f" {result['patients']} patients; {result['dropped']} regions without enough tissue left"
         f" out, {result['unscored']} without a right answer not scored. Vertices of a region:"
-        f" {least} to {largest}, median {median:g}; {result['connected']:.0%} of their pairs are"
+        f" {smallest} to {largest}, median {median:g}; {result['connected']:.0%} of their pairs are"
         f" connected. Folds: {sizes}; imbalance {result['imbalance']:.3f}. Gallery: {gallery}.",
         "",
         markdown_table(heads, rows),

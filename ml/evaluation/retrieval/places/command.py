@@ -114,8 +114,8 @@ def run(args: argparse.Namespace, progress: Progress) -> PlacesReport:
             close[method.name] = called_close(scenes, vectors, calibration)
         scores[method.name] = score_vectors(scenes, vectors)
         if args.rerank and method.name == methods[-1].name:
-            again = _again(views, scenes, vectors, args.rerank, progress)
-            scores |= again
+            reranked_scores = _scores_after_rerank(views, scenes, vectors, args.rerank, progress)
+            scores |= reranked_scores
     if args.card:
         update_card(args.card, "places", f"{scores_table(scores)}\n\n{close_lines(close)}")
     return {
@@ -209,7 +209,7 @@ def _vectors(method: PlaceMethod, scenes: Sequence[Scene], progress: Progress) -
     return vectors
 
 
-def _again(
+def _scores_after_rerank(
     views: KeypointEncoder,
     scenes: Sequence[Scene],
     vectors: Sequence[ArrayF32],
@@ -248,9 +248,9 @@ def _again(
 
 
 def _reranked(query: PlaceQuery, vectors: ArrayF32, of: Any) -> tuple[float, float]:
-    away = np.linalg.norm(vectors[query.gallery] - vectors[query.index], axis=1)
+    distances = np.linalg.norm(vectors[query.gallery] - vectors[query.index], axis=1)
     candidates = [of(query.scene, int(index)) for index in query.gallery]
-    order, _ = rerank(of(query.scene, query.index), candidates, away.astype(np.float32))
+    order, _ = rerank(of(query.scene, query.index), candidates, distances.astype(np.float32))
     return ranked_score(query, nearest(vectors, query)), ranked_score(query, order)
 
 

@@ -84,8 +84,8 @@ def score_vectors(
 
 def nearest(vectors: ArrayF32, query: PlaceQuery) -> ArrayI64:
     """(M,) int64 order of the gallery by Euclidean distance, ties by index."""
-    away = vectors[query.gallery] - vectors[query.index]
-    distance = np.linalg.norm(np.nan_to_num(away, nan=np.inf), axis=1)
+    differences = vectors[query.gallery] - vectors[query.index]
+    distance = np.linalg.norm(np.nan_to_num(differences, nan=np.inf), axis=1)
     return np.argsort(distance, kind="stable").astype(np.int64)
 
 

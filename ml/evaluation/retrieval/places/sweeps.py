@@ -71,9 +71,9 @@ def kinds_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: in
     """
     frames, maps, mask, regions = _swept(still, config, seed)
     mosaic, is_seen = _mosaic(still.shape, frames[: config.frames], maps, mask)
-    kept = [region for region in regions if region.frame >= config.frames]
+    place_regions = [region for region in regions if region.frame >= config.frames]
     visits = [0] * len(frames)
-    for region in {region.place: region for region in kept}.values():
+    for region in {region.place: region for region in place_regions}.values():
         corners = transform_points(maps[region.frame], region.outline)
         origin = np.round(corners.mean(axis=0) - config.size_px / 2).astype(int)
         origin = np.clip(origin, 0, np.array(still.shape[1::-1]) - config.size_px)
@@ -81,11 +81,11 @@ def kinds_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: in
             continue
         crop = tuple(slice(start, start + config.size_px) for start in origin[::-1])
         for visit, picture in enumerate((still, mosaic), start=1):
-            kept.append(PlaceRegion(len(frames), region.place, corners - origin))
+            place_regions.append(PlaceRegion(len(frames), region.place, corners - origin))
             frames.append(np.ascontiguousarray(picture[crop]))
             visits.append(visit)
     gap = len(frames) + 1  # no frame is near another
-    return Scene(name, "kinds", frames, mask, tuple(kept), tuple(visits), gap, gap)
+    return Scene(name, "kinds", frames, mask, tuple(place_regions), tuple(visits), gap, gap)
 
 
 def _swept(

@@ -33,7 +33,7 @@ HALF, OCCLUDED = "half", "occluded third"
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class LargeRegion:
     """A large region.
 
     Attributes:
@@ -66,14 +66,14 @@ def collages_of(config: SetConfig, blocks: Mapping[str, Sequence[Block]]) -> Sui
     Raises:
         BadInputError: No patient has enough pieces.
     """
-    wholes = []
+    large_regions = []
     for number, (patient, patient_blocks) in enumerate(sorted(blocks.items())):
         pieces = pieces_of(patient_blocks)
         for turn in range(_COLLAGES if len(pieces) >= MIN_PIECES else 0):
             pixels = collage(pieces, np.random.default_rng((number, turn)))
             key = f"{config.path} {patient} {turn}"
-            wholes.append(Whole(key, patient, patient, partial(_same, pixels)))
-    return part_set(config, wholes)
+            large_regions.append(LargeRegion(key, patient, patient, partial(_same, pixels)))
+    return part_set(config, large_regions)
 
 
 def slide_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
@@ -82,7 +82,7 @@ def slide_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
     Raises:
         BadInputError: A slide is missing.
     """
-    wholes = []
+    large_regions = []
     for number, (name, patient) in enumerate(sorted(config.patients.items())):
         path = data / config.path / name
         if not path.is_file():
@@ -92,12 +92,12 @@ def slide_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
         for x, y in _tissue_corners(section.pixels, side):
             key = f"{config.path}/{name} {path.stat().st_size} {x} {y} {side}"
             read = partial(_window, section.pixels, x, y, side)
-            wholes.append(Whole(key, patient, key, read))
+            large_regions.append(LargeRegion(key, patient, key, read))
         progress(number + 1, len(config.patients), f"{config.name}: reading slides")
-    return part_set(config, wholes)
+    return part_set(config, large_regions)
 
 
-def part_set(config: SetConfig, wholes: Sequence[Whole]) -> SuiteSet:
+def part_set(config: SetConfig, large_regions: Sequence[LargeRegion]) -> SuiteSet:
     """Set whose queries are parts of regions, among all regions and their rearranged copies.
 
     The only relevant answer of a query is the region that it is a part of.
@@ -107,14 +107,14 @@ def part_set(config: SetConfig, wholes: Sequence[Whole]) -> SuiteSet:
     """
     items: list[Item] = []
 
-    def add(section: Whole, what: str, read: Callable[[], RegionImage]) -> int:
+    def add(section: LargeRegion, part: str, read: Callable[[], RegionImage]) -> int:
         patient = f"{config.name}/{section.patient}"
-        items.append(Item(f"{section.key} {what}", patient, patient, read))
+        items.append(Item(f"{section.key} {part}", patient, patient, read))
         return len(items) - 1
 
     gallery: list[int] = []
     numbers = []
-    for at, section in enumerate(wholes):
+    for at, section in enumerate(large_regions):
         numbers.append(add(section, "whole", partial(_whole, section)))
         gallery.append(numbers[-1])
         for copy in range(config.rearranged):
@@ -131,7 +131,7 @@ def part_set(config: SetConfig, wholes: Sequence[Whole]) -> SuiteSet:
                 config.name,
                 section.group,
             )
-            for at, section in enumerate(wholes)
+            for at, section in enumerate(large_regions)
         ]
         tasks.append(task_of(name, queries))
     return SuiteSet(config, tuple(items), tuple(gallery), tuple(tasks))
@@ -160,15 +160,15 @@ def _window(pixels: ImageU8, left: int, top: int, side: int) -> ImageU8:
     return np.ascontiguousarray(pixels[top : top + side, left : left + side])
 
 
-def _whole(section: Whole) -> RegionImage:
+def _whole(section: LargeRegion) -> RegionImage:
     return RegionImage(section.read(), None, READ_MPP)
 
 
-def _rearranged(section: Whole, seed: tuple[int, int]) -> RegionImage:
+def _rearranged(section: LargeRegion, seed: tuple[int, int]) -> RegionImage:
     return RegionImage(rearranged(section.read(), np.random.default_rng(seed)), None, READ_MPP)
 
 
-def _half(section: Whole, number: int) -> RegionImage:
+def _half(section: LargeRegion, number: int) -> RegionImage:
     """Left, right, upper or lower half, in turn."""
     pixels = section.read()
     middle = pixels.shape[0] // 2
@@ -176,7 +176,7 @@ def _half(section: Whole, number: int) -> RegionImage:
     return RegionImage(np.ascontiguousarray(halves[number % 4]), None, READ_MPP)
 
 
-def _occluded(section: Whole, number: int) -> RegionImage:
+def _occluded(section: LargeRegion, number: int) -> RegionImage:
     """Region without a disc of a third of its area at a random corner of a smaller window."""
     pixels = np.ascontiguousarray(section.read()[_SHIFT_PX:, _SHIFT_PX:])
     height, width = pixels.shape[:2]

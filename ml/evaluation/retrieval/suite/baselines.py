@@ -170,7 +170,7 @@ def _dictionary(words: _Words, config: TextonConfig, progress: Progress) -> Text
     return fit_textons(
         words.tiles,
         config=config,
-        each=len(words.tiles),
+        max_per_patient=len(words.tiles),
         seed=words.seed,
         out=path,
         progress=progress,

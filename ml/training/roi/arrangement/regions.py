@@ -81,15 +81,15 @@ def validation_blocks(
 ) -> dict[str, tuple[Block, ...]]:
     """Tissue of the atlas' training patients that are kept for validation."""
     blocks = read_patients(data / config.atlas, use=TRAINING_USE, progress=progress)
-    enough = {
+    usable_blocks = {
         name: patient_blocks
         for name, patient_blocks in blocks.items()
         if len(pieces_of(patient_blocks)) >= MIN_PIECES
     }
-    return {name: enough[name] for name in list(enough)[:: config.validation_every]}
+    return {name: usable_blocks[name] for name in list(usable_blocks)[:: config.validation_every]}
 
 
-def write_graphs(path: Path, graphs: tuple[RoiGraph, ...], **more: ArrayI64) -> None:
+def write_graphs(path: Path, graphs: tuple[RoiGraph, ...], **extra_arrays: ArrayI64) -> None:
     """Write features and positions of graphs, atomically."""
     write_npz(
         path,
@@ -97,7 +97,7 @@ def write_graphs(path: Path, graphs: tuple[RoiGraph, ...], **more: ArrayI64) -> 
             "x": np.concatenate([graph.x for graph in graphs]),
             "pos": np.concatenate([graph.pos for graph in graphs]),
             "sizes": np.array([len(graph) for graph in graphs], np.int64),
-            **more,
+            **extra_arrays,
         },
     )
 

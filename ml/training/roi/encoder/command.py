@@ -177,7 +177,7 @@ def _pools(
     """Pools of patches of each file, cached."""
     config, key = run.config, _pool_key(run.config, digest)
 
-    def kept(file: Path) -> Path:
+    def cache_path(file: Path) -> Path:
         # Files of two folders may have the same name.
         place = hashlib.sha256(str(file.relative_to(data)).encode()).hexdigest()[:8]
         return run.out / f"pool-{key}-{file.stem}-{place}.npz"
@@ -185,7 +185,7 @@ def _pools(
     return [
         load_or_build_pool(
             file,
-            kept(file),
+            cache_path(file),
             config=config.encoder,
             encoder=patches,
             density=config.pool_density,

@@ -164,8 +164,8 @@ def stained(
 
     def estimate() -> StainEstimate:
         mpp = config.sampling.target_mpp
-        how = StainConfig(method=config.stain)
-        return estimate_stain_of_image(with_look(pixels, look), mpp=mpp, config=how)
+        stain_config = StainConfig(method=config.stain)
+        return estimate_stain_of_image(with_look(pixels, look), mpp=mpp, config=stain_config)
 
     stain, stains = choose_stains(config, estimate, patches[:: max(1, len(patches) // 100)])
     if stain is None:

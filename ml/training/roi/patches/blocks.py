@@ -228,7 +228,7 @@ def _atlas_blocks(
     tiles: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in rows:
         tiles[row["block"] or row["file"]].append(row)
-    wanted = [four for _, four in sorted(tiles.items()) if _mpp(four[0]) <= max_mpp]
+    fine_tiles = [four for _, four in sorted(tiles.items()) if _mpp(four[0]) <= max_mpp]
 
     def read(four: list[dict[str, str]]) -> Block | None:
         pixels = _stitched(folder, four)
@@ -236,11 +236,11 @@ def _atlas_blocks(
 
     with ThreadPoolExecutor(_READERS) as readers:
         for number, (four, block) in enumerate(
-            zip(wanted, readers.map(read, wanted), strict=True), 1
+            zip(fine_tiles, readers.map(read, fine_tiles), strict=True), 1
         ):
             if block is not None:
                 yield four[0]["patient"], block
-            progress(number, len(wanted), "reading the atlas")
+            progress(number, len(fine_tiles), "reading the atlas")
 
 
 def _mpp(row: dict[str, str]) -> float:

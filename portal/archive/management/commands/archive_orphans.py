@@ -27,13 +27,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """List, restore or delete orphans."""
-        action, wanted = options["action"], tuple(options["sha256"])
-        if action == "purge" and not wanted and not options["yes"]:
+        action, sha256_prefixes = options["action"], tuple(options["sha256"])
+        if action == "purge" and not sha256_prefixes and not options["yes"]:
             raise CommandError("Name the files to purge, or use --yes to empty the orphan folder.")
         items = [
             item
             for item in orphan_list()
-            if not wanted or item.home.rsplit("/", 1)[-1].startswith(wanted)
+            if not sha256_prefixes or item.home.rsplit("/", 1)[-1].startswith(sha256_prefixes)
         ]
         for item in items:
             self.stdout.write(f"{item.day} {human_size(item.size_bytes):>10} {item.home}")

@@ -111,6 +111,6 @@ def _person(lab: Lab, name: str) -> User:
     matches = members.filter(email__iexact=name) | members.filter(is_service=True, full_name=name)
     people = list(matches.distinct()[:2])
     if len(people) != 1:
-        what = "More than one service account" if people else "No member or service account"
-        raise CommandError(f"{what} of {lab.slug} is called {name}.")
+        problem = "More than one service account" if people else "No member or service account"
+        raise CommandError(f"{problem} of {lab.slug} is called {name}.")
     return people[0]

@@ -61,7 +61,7 @@ def _place_or_time(finding: PixelFinding) -> str:
 def _listed(words: Iterable[str]) -> str:
     """Join without duplicates, as "a, b and c"."""
     distinct = list(dict.fromkeys(words))
-    more = len(distinct) - _MAX_NAMED
-    if more > 0:
-        distinct = [*distinct[:_MAX_NAMED], f"{more} more"]
+    unlisted_count = len(distinct) - _MAX_NAMED
+    if unlisted_count > 0:
+        distinct = [*distinct[:_MAX_NAMED], f"{unlisted_count} more"]
     return distinct[0] if len(distinct) == 1 else f"{', '.join(distinct[:-1])} and {distinct[-1]}"

@@ -231,8 +231,8 @@ def evidence_drop(*, item: Slide | Video) -> None:
     Evidence of quarantined files stays: another file may have the same content after cleaning.
     """
     passed = Upload.objects.filter(case_id=item.case_id, asset=item.asset_id)
-    held = UploadState.QUARANTINED
-    Evidence.objects.filter(upload__in=passed.exclude(state=held)).delete()
+    quarantined = UploadState.QUARANTINED
+    Evidence.objects.filter(upload__in=passed.exclude(state=quarantined)).delete()
 
 
 def item_is_imported(item: Slide | Video) -> bool:
@@ -278,11 +278,11 @@ def _claim(upload: Upload, state: UploadState, **changes: str) -> None:
     upload.refresh_from_db()
 
 
-def _tell(name: str, upload: Upload, user: User | None, **more: str) -> None:
+def _tell(name: str, upload: Upload, user: User | None, **extra: str) -> None:
     payload: Mapping[str, Any] = {
         "upload_id": str(upload.pk),
         "case_id": str(upload.case_id),
         "user_id": str(user.pk) if user else None,
-        **more,
+        **extra,
     }
     event_emit(name, lab_id=uuid.UUID(str(upload.lab_id)), payload=dict(payload))

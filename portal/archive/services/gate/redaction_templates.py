@@ -93,6 +93,6 @@ def redaction_template_delete(*, template: RedactionTemplate, user: User) -> Non
         template.delete()
 
 
-def _tell(name: str, template: RedactionTemplate, user: User, **more: int) -> None:
-    payload = {"template_id": str(template.pk), "user_id": str(user.pk), **more}
+def _tell(name: str, template: RedactionTemplate, user: User, **extra: int) -> None:
+    payload = {"template_id": str(template.pk), "user_id": str(user.pk), **extra}
     event_emit(name, lab_id=template.lab_id, payload=payload)

@@ -99,8 +99,12 @@ class Deltas:
             order = np.argsort(old_ids)
             old_ids = old_ids[order]
             old_vectors = np.concatenate([old_vectors, new_vectors])[order]
-        wanted = np.isin(old_ids, ids)
-        delta = (old_ids, old_vectors) if wanted.all() else (old_ids[wanted], old_vectors[wanted])
+        is_requested = np.isin(old_ids, ids)
+        delta = (
+            (old_ids, old_vectors)
+            if is_requested.all()
+            else (old_ids[is_requested], old_vectors[is_requested])
+        )
         with self._lock:
             self._cache[key] = delta
         return delta

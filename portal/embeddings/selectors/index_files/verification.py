@@ -88,8 +88,8 @@ def index_scopes() -> Iterator[tuple[Scope, Lab]]:
     labs = {lab.pk: lab for lab in Lab.objects.all()}
     for encoder in Encoder.objects.order_by("name", "version"):
         rows = Embedding.all_objects.filter(encoder=encoder, superseded_at__isnull=True)
-        held = rows.order_by().values_list("lab_id", flat=True).distinct()
-        for lab_id in sorted(held, key=lambda pk: labs[pk].name):
+        lab_ids = rows.order_by().values_list("lab_id", flat=True).distinct()
+        for lab_id in sorted(lab_ids, key=lambda pk: labs[pk].name):
             yield Scope(encoder, lab_id), labs[lab_id]
 
 

@@ -26,9 +26,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the command's arguments."""
         parser.add_argument("lab", help="the short name of the lab")
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--case", default="", metavar="ACCESSION")
-        which.add_argument("--patient", default="", metavar="KEY")
+        subject = parser.add_mutually_exclusive_group(required=True)
+        subject.add_argument("--case", default="", metavar="ACCESSION")
+        subject.add_argument("--patient", default="", metavar="KEY")
         parser.add_argument("--by", required=True, help="e-mail of the manager who orders it")
         parser.add_argument(
             "--reason", default="", help="kept in the certificate; it must not name the patient"

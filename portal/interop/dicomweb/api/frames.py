@@ -23,9 +23,9 @@ from portal.interop.dicomweb.formats.media_types import (
     boundary,
     frame_coding,
     in_parts,
+    parse_accept,
     parts_type,
     picture_kind,
-    wanted,
 )
 from portal.interop.dicomweb.selectors.objects import SlideObject
 from portal.interop.dicomweb.selectors.studies import Series, dicom_object
@@ -70,7 +70,7 @@ class FramesApi(StandardApi):
         """
         series, instance = dicom_object(user_of(request), case_id, canvas_id, instance_id)
         numbers = _numbers(frames, instance)
-        coding = frame_coding(wanted(accepts(request)), instance.syntax)
+        coding = frame_coding(parse_accept(accepts(request)), instance.syntax)
         if coding is None or (not coding.in_parts and len(numbers) > 1):
             raise NotAcceptable(
                 f"Frames are returned as they are stored ({instance.syntax}), as multipart."
@@ -209,7 +209,7 @@ def _is_rgb(instance: SlideObject) -> bool:
 
 
 def _picture_kind(request: Request) -> str:
-    kind = picture_kind(wanted(accepts(request)))
+    kind = picture_kind(parse_accept(accepts(request)))
     if kind is None:
         raise NotAcceptable("Pictures are returned as image/jpeg or image/png.")
     return kind
@@ -227,5 +227,5 @@ def _picture(request: Request, data: bytes, name: str, kind: str) -> HttpRespons
 def _etag(series: Series, instance: SlideObject, frames: str, coding: FrameCoding) -> str:
     """ETag of a frames response; ``frames`` holds digits and commas."""
     numbers = frames.replace(",", ".")
-    how = f"{coding.syntax}-{coding.media_type == OCTETS:d}{coding.in_parts:d}"
-    return f'"f-{series.canvas.picture_tag}-{instance.number}-{numbers}-{how}"'
+    coding_tag = f"{coding.syntax}-{coding.media_type == OCTETS:d}{coding.in_parts:d}"
+    return f'"f-{series.canvas.picture_tag}-{instance.number}-{numbers}-{coding_tag}"'

@@ -31,9 +31,9 @@ from portal.interop.dicomweb.formats.media_types import (
     boundary,
     file_kind,
     in_parts,
+    parse_accept,
     parts_type,
     takes_json,
-    wanted,
 )
 from portal.interop.dicomweb.selectors.objects import SlideObject, object_uid
 from portal.interop.dicomweb.selectors.studies import Series, dicom_object, dicom_slide, dicom_study
@@ -83,13 +83,13 @@ class _ObjectsApi(StandardApi):
 
     def _metadata(self, request: Request, *ids: uuid.UUID) -> Response:
         objects = self._objects(request, *ids)
-        if not takes_json(wanted(accepts(request))):
+        if not takes_json(parse_accept(accepts(request))):
             raise NotAcceptable(f"Metadata are returned as {JSON}.")
         return Response([_metadata(request, *pair) for pair in objects], content_type=JSON)
 
     def _files(self, request: Request, *ids: uuid.UUID) -> HttpResponseBase:
         objects = self._objects(request, *ids)
-        kinds = wanted(accepts(request))
+        kinds = parse_accept(accepts(request))
         for _, instance in objects:
             if file_kind(kinds, instance.syntax) is None:
                 raise NotAcceptable(f"Objects are returned as they are stored: {instance.syntax}.")
@@ -275,7 +275,7 @@ def _require_cheap(objects: Iterable[SlideObject]) -> None:
 
 def _data(series: Series, instance: SlideObject) -> Any:
     data = instance.data()
-    add_all(data, series.whose, object_uid(series.canvas, instance))
+    add_all(data, series.attributes, object_uid(series.canvas, instance))
     return data
 
 
@@ -290,7 +290,7 @@ def _metadata(request: Request, series: Series, instance: SlideObject) -> JsonOb
 
 def _address(request: Request, series: Series, instance: SlideObject) -> str:
     uid = object_uid(series.canvas, instance)
-    return address_of(request, series.whose.study_uid, series.whose.series_uid, uid)
+    return address_of(request, series.attributes.study_uid, series.attributes.series_uid, uid)
 
 
 def _bulk_address(request: Request, series: Series, instance: SlideObject, digest: str) -> str:

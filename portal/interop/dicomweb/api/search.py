@@ -83,13 +83,13 @@ class StudySearchApi(_SearchApi):
         """Cases of the user's labs with slides of known pixel size or from DICOM, newest first."""
         rows = []
         for study in dicom_studies(user_of(request), _query_of(request)):
-            whose = study.series[0].whose
+            attributes = study.series[0].attributes
             rows.append(
                 json_model.study_json(
-                    whose,
+                    attributes,
                     series=len(study.series),
                     instances=study.instance_count(),
-                    address=address_of(request, whose.study_uid),
+                    address=address_of(request, attributes.study_uid),
                 )
             )
         return self._answer(request, rows)
@@ -97,14 +97,16 @@ class StudySearchApi(_SearchApi):
 
 class _SeriesSearchApi(_SearchApi):
     def _found(self, request: Request, case_id: uuid.UUID | None = None) -> Response:
-        user, wanted = user_of(request), _query_of(request)
+        user, query = user_of(request), _query_of(request)
         rows = [
             json_model.series_json(
-                series.whose,
+                series.attributes,
                 instances=object_count(series.canvas),
-                address=address_of(request, series.whose.study_uid, series.whose.series_uid),
+                address=address_of(
+                    request, series.attributes.study_uid, series.attributes.series_uid
+                ),
             )
-            for series in dicom_series(user, wanted, case_id=case_id)
+            for series in dicom_series(user, query, case_id=case_id)
         ]
         return self._answer(request, rows)
 
@@ -146,11 +148,11 @@ class _InstanceSearchApi(_SearchApi):
         case_id: uuid.UUID | None = None,
         canvas_id: uuid.UUID | None = None,
     ) -> Response:
-        wanted = _query_of(request)
+        query = _query_of(request)
         rows = [
-            _instance(request, series, instance, wanted)
+            _instance(request, series, instance, query)
             for series, instance in dicom_instances(
-                user_of(request), wanted, case_id=case_id, canvas_id=canvas_id
+                user_of(request), query, case_id=case_id, canvas_id=canvas_id
             )
         ]
         return self._answer(request, rows)
@@ -207,22 +209,22 @@ def _query_of(request: Request) -> DicomQuery:
 
 
 def _instance(
-    request: Request, series: Series, instance: SlideObject, wanted: DicomQuery
+    request: Request, series: Series, instance: SlideObject, query: DicomQuery
 ) -> JsonObject:
     from pydicom.datadict import keyword_for_tag
 
-    whose, uid = series.whose, object_uid(series.canvas, instance)
+    attributes, uid = series.attributes, object_uid(series.canvas, instance)
     brief = instance.brief()
-    if wanted.fields is None or wanted.fields:
+    if query.fields is None or query.fields:
         dataset = instance.data()
-        add_all(dataset, whose, uid)
+        add_all(dataset, attributes, uid)
         for tag in dataset.keys():  # noqa: SIM118 - each as it is stored: it may be damaged
-            if wanted.fields is None or keyword_for_tag(tag) in wanted.fields:
+            if query.fields is None or keyword_for_tag(tag) in query.fields:
                 brief[tag] = dataset.get_item(tag)
     return json_model.instance_json(
         brief,
-        whose,
+        attributes,
         uid=uid,
         syntax=instance.syntax,
-        address=address_of(request, whose.study_uid, whose.series_uid, uid),
+        address=address_of(request, attributes.study_uid, attributes.series_uid, uid),
     )

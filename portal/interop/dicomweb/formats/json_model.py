@@ -17,33 +17,35 @@ if TYPE_CHECKING:
 ONLINE = "ONLINE"
 
 
-def study_json(whose: StudyAttributes, *, series: int, instances: int, address: str) -> JsonObject:
+def study_json(
+    attributes: StudyAttributes, *, series: int, instances: int, address: str
+) -> JsonObject:
     """A study of a search.
 
     Args:
         address: where it is retrieved.
     """
-    data = _of_study(whose)
+    data = _study_dataset(attributes)
     data.ModalitiesInStudy = ["SM"]
     data.SOPClassesInStudy = WHOLE_SLIDE
     data.NumberOfStudyRelatedSeries, data.NumberOfStudyRelatedInstances = series, instances
     return _found(data, address)
 
 
-def series_json(whose: StudyAttributes, *, instances: int, address: str) -> JsonObject:
+def series_json(attributes: StudyAttributes, *, instances: int, address: str) -> JsonObject:
     """A series of a search."""
-    data = _of_study(whose)
-    add_series(data, whose)
+    data = _study_dataset(attributes)
+    add_series(data, attributes)
     data.NumberOfSeriesRelatedInstances = instances
     return _found(data, address)
 
 
 def instance_json(
-    brief: Dataset, whose: StudyAttributes, *, uid: str, syntax: str, address: str
+    brief: Dataset, attributes: StudyAttributes, *, uid: str, syntax: str, address: str
 ) -> JsonObject:
     """An instance of a search."""
-    data = _of_study(whose)
-    add_series(data, whose)
+    data = _study_dataset(attributes)
+    add_series(data, attributes)
     data.update(brief)
     data.SOPInstanceUID = uid
     data.AvailableTransferSyntaxUID = syntax
@@ -66,13 +68,13 @@ def data_json(
     return dict(sorted(document.items()))
 
 
-def _of_study(whose: StudyAttributes) -> Dataset:
+def _study_dataset(attributes: StudyAttributes) -> Dataset:
     from pydicom.dataset import Dataset
 
     data = Dataset()
     data.SpecificCharacterSet = "ISO_IR 192"  # JSON is in UTF-8
-    add_patient(data, whose)
-    add_study(data, whose)
+    add_patient(data, attributes)
+    add_study(data, attributes)
     return data
 
 

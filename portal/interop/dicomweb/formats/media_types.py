@@ -17,7 +17,7 @@ _SEMICOLONS = re.compile(r';(?=(?:[^"]*"[^"]*")*[^"]*$)')
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AcceptedMedia:
     """A media type that a client accepts.
 
     Attributes:
@@ -48,9 +48,9 @@ class FrameCoding(NamedTuple):
     in_parts: bool
 
 
-def wanted(accept: str) -> list[Wanted]:
+def parse_accept(accept: str) -> list[AcceptedMedia]:
     """The kinds of an ``Accept``, the best first; anything where it says nothing."""
-    ranked: list[tuple[float, Wanted]] = []
+    ranked: list[tuple[float, AcceptedMedia]] = []
     for media_range in _COMMAS.split(accept)[:MAX_MEDIA_RANGES]:
         name, *words = (word.strip() for word in _SEMICOLONS.split(media_range))
         parameters = {
@@ -62,12 +62,12 @@ def wanted(accept: str) -> list[Wanted]:
         weight = _weight(parameters.get("q", "1"))
         if weight > 0:
             ranked.append(
-                (weight, Wanted(media_type, parameters.get("transfer-syntax", ""), in_parts))
+                (weight, AcceptedMedia(media_type, parameters.get("transfer-syntax", ""), in_parts))
             )
     return [media_range for _, media_range in sorted(ranked, key=lambda pair: -pair[0])]
 
 
-def frame_coding(kinds: list[Wanted], stored: str) -> FrameCoding | None:
+def frame_coding(kinds: list[AcceptedMedia], stored: str) -> FrameCoding | None:
     """Encoding of stored frames for a client that accepts ``kinds``; None if there is none.
 
     Stored bytes are sent unchanged if the client accepts them. ``application/octet-stream`` without
@@ -91,7 +91,7 @@ def frame_coding(kinds: list[Wanted], stored: str) -> FrameCoding | None:
     return None
 
 
-def file_kind(kinds: list[Wanted], stored: str) -> Wanted | None:
+def file_kind(kinds: list[AcceptedMedia], stored: str) -> AcceptedMedia | None:
     """The first that lets a file go out as it is stored: they are not coded again."""
     return next(
         (
@@ -104,13 +104,13 @@ def file_kind(kinds: list[Wanted], stored: str) -> Wanted | None:
     )
 
 
-def takes_json(kinds: list[Wanted]) -> bool:
+def takes_json(kinds: list[AcceptedMedia]) -> bool:
     """Return whether JSON will do; XML is not written."""
     names = {"*/*", "application/*", JSON, "application/json"}
     return any(kind.media_type in names for kind in kinds)
 
 
-def picture_kind(kinds: list[Wanted]) -> str | None:
+def picture_kind(kinds: list[AcceptedMedia]) -> str | None:
     """JPEG or PNG, whichever is preferred; None if neither is accepted."""
     for kind in kinds:
         if kind.media_type in {"*/*", "image/*", "image/jpeg"}:

@@ -45,7 +45,7 @@ class Series:
     """A slide and to what it belongs."""
 
     canvas: Canvas
-    whose: StudyAttributes
+    attributes: StudyAttributes
 
     def objects(self) -> list[SlideObject]:
         """Its objects, the finest level first."""
@@ -113,17 +113,17 @@ def dicom_instances(
         return []
     if canvas_id is not None:
         canvases = canvases.filter(pk=canvas_id)
-    named = query.ids.get("SOPInstanceUID")
-    if named is not None:
+    instance_uids = query.ids.get("SOPInstanceUID")
+    if instance_uids is not None:
         canvases = canvases.filter(
-            pk__in=[instance for uid in named for instance in series_of(uid)]
+            pk__in=[instance for uid in instance_uids for instance in series_of(uid)]
         )
     mine, left, page = _labs_of(user), query.offset, list[tuple[Series, SlideObject]]()
-    if left and named is None and query.numbers is None:
+    if left and instance_uids is None and query.numbers is None:
         canvases, left = _beyond(canvases, left)
     for canvas in canvases.iterator(chunk_size=100):
         try:
-            objects = list(_wanted(canvas, query, named))
+            objects = list(_matching_instances(canvas, query, instance_uids))
         except UnavailableError:
             if canvas_id is not None:
                 raise
@@ -165,11 +165,11 @@ class _Length(Func):
 
     output_field = IntegerField()
 
-    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
-        return self.as_sql(compiler, connection, function="json_array_length", **more)
+    def as_sqlite(self, compiler: Any, connection: Any, **extra_context: Any) -> Any:
+        return self.as_sql(compiler, connection, function="json_array_length", **extra_context)
 
-    def as_postgresql(self, compiler: Any, connection: Any, **more: Any) -> Any:
-        return self.as_sql(compiler, connection, function="jsonb_array_length", **more)
+    def as_postgresql(self, compiler: Any, connection: Any, **extra_context: Any) -> Any:
+        return self.as_sql(compiler, connection, function="jsonb_array_length", **extra_context)
 
 
 def dicom_study(user: User, case_id: uuid.UUID) -> list[Series]:
@@ -222,8 +222,8 @@ def _slides(
     """Slides that can be described as DICOM: those of the user's labs, and shared ones of named
     cases unless the search is by patient.
     """
-    named = ids is not None and "PatientID" not in query.texts
-    rows = Canvas.objects.visible_to(user) if named else Canvas.objects.owned_by(user)
+    is_by_id = ids is not None and "PatientID" not in query.texts
+    rows = Canvas.objects.visible_to(user) if is_by_id else Canvas.objects.owned_by(user)
     has_scale = Q(mpp_x__isnull=False, mpp_y__isnull=False) | Q(slide__vendor=VENDOR)
     return (
         rows.filter(has_scale, kind=CanvasKind.SLIDE, slide__isnull=False)
@@ -268,7 +268,7 @@ def _is_of_others(query: DicomQuery) -> bool:
     )
 
 
-def _wanted(
+def _matching_instances(
     canvas: Canvas, query: DicomQuery, named: Collection[uuid.UUID] | None
 ) -> Iterator[SlideObject]:
     for instance in objects_of(canvas):

@@ -43,8 +43,8 @@ def row_read(model: type[_Row], values: Mapping[str, Any], where: str) -> _Row:
     columns = columns_of(model)
     odd = sorted(columns.keys() ^ values.keys())
     if odd:
-        what = "lacks" if odd[0] in columns else "has an unknown"
-        raise CrateError(f"{where}: {what} column {shown(odd[0])}.")
+        problem = "lacks" if odd[0] in columns else "has an unknown"
+        raise CrateError(f"{where}: {problem} column {shown(odd[0])}.")
     row = model()
     for name, field in columns.items():
         try:

@@ -104,9 +104,9 @@ class CrateWriter:
         if self._zip is not None:
             self._zip.close()
 
-    def _opened(self, name: str, how: int) -> IO[bytes]:
+    def _opened(self, name: str, compression: int) -> IO[bytes]:
         if self._zip is not None:
-            return self._zip.open(_info(name, how), "w", force_zip64=True)
+            return self._zip.open(_info(name, compression), "w", force_zip64=True)
         path = self._path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("xb")
@@ -117,10 +117,10 @@ class CrateWriter:
             self._on_bytes(len(chunk))
 
     def _add(
-        self, name: str, chunks: Iterable[bytes], how: int, media_type: str, about: str
+        self, name: str, chunks: Iterable[bytes], compression: int, media_type: str, about: str
     ) -> str:
         hashed, size = hashlib.sha256(), 0
-        with self._opened(name, how) as file:
+        with self._opened(name, compression) as file:
             for chunk in chunks:
                 file.write(chunk)
                 hashed.update(chunk)
@@ -138,9 +138,9 @@ class CrateWriter:
         return hashed.hexdigest()
 
 
-def _info(name: str, how: int) -> zipfile.ZipInfo:
+def _info(name: str, compression: int) -> zipfile.ZipInfo:
     """The same time in each: the zip tells what it holds, not when it was written."""
     info = zipfile.ZipInfo(name)
-    info.compress_type = how
+    info.compress_type = compression
     info.external_attr = 0o644 << 16  # a plain file that its owner may change
     return info

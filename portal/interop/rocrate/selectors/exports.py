@@ -55,8 +55,11 @@ def case_whole(*, user: User, case: Case) -> WholeCase:
     mosaics = Mosaic.objects.owned_by(user).filter(case=case)
     embeddings = Embedding.objects.filter(roi__in=rois.values("pk"))
     labels = Label.objects.filter(lab=case.lab_id)
-    held = [*slides.values_list("asset_id", flat=True), *videos.values_list("asset_id", flat=True)]
-    originals = Asset.objects.filter(pk__in=held)
+    asset_ids = [
+        *slides.values_list("asset_id", flat=True),
+        *videos.values_list("asset_id", flat=True),
+    ]
+    originals = Asset.objects.filter(pk__in=asset_ids)
     frames = MosaicFrame.objects.filter(mosaic__in=mosaics.values("pk"))
     components = MosaicComponent.objects.filter(canvas__in=canvases.values("pk"))
     tables: dict[str, QuerySet[Any]] = {

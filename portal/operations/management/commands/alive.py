@@ -20,6 +20,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Look for recent heartbeats of celery@HOST or reaper@HOST:PID in the database."""
         host = socket.gethostname()
-        ours = Q(name__endswith=f"@{host}") | Q(name__contains=f"@{host}:")
-        if not any(rows.filter(ours).exists() for rows in (workers_alive(), reapers_alive())):
+        on_host = Q(name__endswith=f"@{host}") | Q(name__contains=f"@{host}:")
+        if not any(rows.filter(on_host).exists() for rows in (workers_alive(), reapers_alive())):
             raise CommandError("Nothing on this machine has reported lately.")

@@ -31,10 +31,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Start all, wait, stop all."""
-        host, wanted = options["host"], options["port"]
-        port = free_port(host, wanted)
-        if port != wanted:
-            self.stdout.write(f"Port {wanted} is taken; using {port} instead.")
+        host, first_port = options["host"], options["port"]
+        port = free_port(host, first_port)
+        if port != first_port:
+            self.stdout.write(f"Port {first_port} is taken; using {port} instead.")
         reload = options["reload"]
         processes = web(host, port, reload=reload)
         if not options["web_only"]:

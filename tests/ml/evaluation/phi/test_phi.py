@@ -30,7 +30,7 @@ def test_each_case_counts_pictures_with_and_without_identifying_text(tmp_path: P
     folder.mkdir(parents=True)
     cv2.imwrite(str(folder / "a.jpg"), tissue())
     scores = measure_text(
-        tmp_path, seed=1, lines=2, progress=no_progress, held=lambda image: image.mean() > 200
+        tmp_path, seed=1, lines=2, progress=no_progress, holds=lambda image: image.mean() > 200
     )
     rows = {row["case"]: row for row in scores["cases"]}
     assert len(rows) == len(WRITINGS) + 4

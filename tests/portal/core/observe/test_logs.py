@@ -19,7 +19,7 @@ def _record(message: str, *args: object, **extra: object) -> logging.LogRecord:
 
 
 def test_a_json_line_has_the_ids_of_request_and_job() -> None:
-    with ids.named(request="req-12345", job="job-1"):
+    with ids.log_ids(request="req-12345", job="job-1"):
         line = json.loads(JsonFormatter().format(_record("done %d", 3, fields={"status": 200})))
     assert line["message"] == "done 3"
     assert (line["request_id"], line["job_id"], line["status"]) == ("req-12345", "job-1", 200)
@@ -29,7 +29,7 @@ def test_a_json_line_has_the_ids_of_request_and_job() -> None:
 
 
 def test_a_line_for_people_has_them_too() -> None:
-    with ids.named(request="req-12345", job="job-1"):
+    with ids.log_ids(request="req-12345", job="job-1"):
         assert "[request=req-12345 job=job-1]: hello" in LineFormatter().format(_record("hello"))
     assert LineFormatter().format(_record("hello")).endswith("INFO portal.x: hello")
 

@@ -317,7 +317,7 @@ class AsyncClient(Uploads, Rois, Events):
         return await self.mosaic(accepted["id"])
 
     async def download_mosaic(
-        self, mosaic: Mosaic | str, path: str | Path, *, what: str = "image.png", **params: Any
+        self, mosaic: Mosaic | str, path: str | Path, *, file_name: str = "image.png", **params: Any
     ) -> Path:
         """Write ``image.png`` (``size``), ``pyramid.tif`` or ``manifest.json`` to a file."""
-        return await self._download(f"mosaics/{id_of(mosaic)}/{what}", path, params)
+        return await self._download(f"mosaics/{id_of(mosaic)}/{file_name}", path, params)

@@ -61,9 +61,9 @@ class Requests:
     ) -> httpx.Response:
         """Make any request below ``/api/v1/``. A POST takes effect once, even if sent again."""
         sent = request_rules.request_headers(method, headers or {})
-        given = {k: v for k, v in (params or {}).items() if v is not None}
+        query = {k: v for k, v in (params or {}).items() if v is not None}
         request = self._http.build_request(
-            method, path, params=given, json=json, content=content, headers=sent
+            method, path, params=query, json=json, content=content, headers=sent
         )
         return await self._send_with_retries(request)
 

@@ -314,7 +314,7 @@ class Client(Uploads, Rois, Events):
         return self.mosaic(accepted["id"])
 
     def download_mosaic(
-        self, mosaic: Mosaic | str, path: str | Path, *, what: str = "image.png", **params: Any
+        self, mosaic: Mosaic | str, path: str | Path, *, file_name: str = "image.png", **params: Any
     ) -> Path:
         """Write ``image.png`` (``size``), ``pyramid.tif`` or ``manifest.json`` to a file."""
-        return self._download(f"mosaics/{id_of(mosaic)}/{what}", path, params)
+        return self._download(f"mosaics/{id_of(mosaic)}/{file_name}", path, params)

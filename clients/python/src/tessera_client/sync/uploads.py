@@ -62,9 +62,9 @@ class Uploads(Requests):
         self, key: str, file: UploadSource, fields: Mapping[str, str], progress: Progress | bool
     ) -> str:
         """Send the remaining bytes; returns the address of the transfer."""
-        shown = bar(file.path.name) if progress is True else progress or None
+        progress_bar = bar(file.path.name) if progress is True else progress or None
         address, offset = self._transfer(key, file, fields)
-        self._send_pieces(address, file, offset, shown)
+        self._send_pieces(address, file, offset, progress_bar)
         return address
 
     def _transfer(self, key: str, file: UploadSource, fields: Mapping[str, str]) -> tuple[str, int]:
@@ -89,7 +89,7 @@ class Uploads(Requests):
     def _send_pieces(
         self, address: str, file: UploadSource, offset: int, progress: Progress | None
     ) -> None:
-        failed = 0
+        failure_count = 0
         while offset < file.size:
             if progress:
                 progress(offset, file.size)
@@ -102,16 +102,16 @@ class Uploads(Requests):
             }
             try:
                 answer = self.request("PATCH", address, content=piece, headers=headers)
-                offset, failed = int(answer.headers["Upload-Offset"]), 0
+                offset, failure_count = int(answer.headers["Upload-Offset"]), 0
             except TesseraError as error:
-                failed += 1
+                failure_count += 1
                 passes = (
                     not error.status
                     or error.status in {400, 409, 423, 460} | request_rules.RETRY_STATUSES
                 )
-                if failed == request_rules.MAX_ATTEMPTS or not passes:
+                if failure_count == request_rules.MAX_ATTEMPTS or not passes:
                     raise
-                sleep(request_rules.pause_s(failed))
+                sleep(request_rules.pause_s(failure_count))
                 offset = self._offset(address)
         if progress:
             progress(file.size, file.size)

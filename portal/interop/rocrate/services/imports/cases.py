@@ -156,7 +156,7 @@ def _write(
     received = {original.sha256: original.path for original in originals}
     try:
         with assets_placing(rows.lab.pk, received), effect(rows.case):
-            new = [original for original in originals if original.ours is None]
+            new = [original for original in originals if original.existing_asset is None]
             require_quota(rows.lab.pk, sum(placed_file.asset.size_bytes for placed_file in new))
             labels = labels_match(rows)
             _insert([rows.case])
@@ -198,17 +198,17 @@ def _write(
 def _keep_originals(rows: CaseRows, originals: list[PlacedFile]) -> None:
     """Store the originals as uploads of the user; an asset keeps its id unless that is taken."""
     names = {item.asset_id: item.name for item in rows.items.values()}
-    ours = [rows.assets.get(original.asset.pk, original.asset.pk) for original in originals]
-    here = set(Asset.objects.filter(pk__in=ours).values_list("pk", flat=True))
-    for pk, placed_file in zip(ours, originals, strict=True):
-        if pk not in here:
+    asset_ids = [rows.assets.get(original.asset.pk, original.asset.pk) for original in originals]
+    existing_ids = set(Asset.objects.filter(pk__in=asset_ids).values_list("pk", flat=True))
+    for pk, placed_file in zip(asset_ids, originals, strict=True):
+        if pk not in existing_ids:
             asset = copy(placed_file.asset)
             asset.pk = pk
             _insert([asset])
         upload_keep(
             case=rows.case,
             received=placed_file.path,
-            stored_asset=placed_file.ours,
+            stored_asset=placed_file.existing_asset,
             sha256=placed_file.asset.sha256,
             size_bytes=placed_file.asset.size_bytes,
             kind=placed_file.kind,

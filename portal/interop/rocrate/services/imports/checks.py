@@ -133,9 +133,9 @@ def frame_check(frame: MosaicFrame, components: set[int], frames: int, where: st
         raise CrateError(f"{where}: component: the mosaic has no component with this index.")
 
 
-def _objects(values: Sequence[Any], what: str) -> None:
+def _objects(values: Sequence[Any], where: str) -> None:
     if not all(isinstance(value, dict) for value in values):
-        raise CrateError(f"{what}: expected a list of objects.")
+        raise CrateError(f"{where}: expected a list of objects.")
 
 
 def _is_outline(points: object) -> bool:

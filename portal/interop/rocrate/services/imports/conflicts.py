@@ -35,7 +35,11 @@ def require_free(rows: CaseRows) -> None:
             for model in _DERIVED if TABLES[table] in _DERIVED else (TABLES[table],):
                 first = model._base_manager.filter(pk__in=ids).first()
                 if first is not None:
-                    raise _taken(table, first.pk) if _is_ours(rows, first) else _unnamed()
+                    raise (
+                        _conflict(table, first.pk)
+                        if _is_ours(rows, first)
+                        else _anonymous_conflict()
+                    )
 
 
 def require_same(rows: CaseRows) -> None:
@@ -45,16 +49,16 @@ def require_same(rows: CaseRows) -> None:
         for batch in batches(table_rows(rows, table)):
             stored = TABLES[table]._base_manager.in_bulk([row.pk for row in batch])
             for row in batch:
-                mine = stored.get(row.pk)
-                if mine is None:
-                    raise _taken(table, row.pk)
-                if not _is_ours(rows, mine):
-                    raise _unnamed()
-                if getattr(mine, "trash_entry_id", None) is not None:
+                stored_row = stored.get(row.pk)
+                if stored_row is None:
+                    raise _conflict(table, row.pk)
+                if not _is_ours(rows, stored_row):
+                    raise _anonymous_conflict()
+                if getattr(stored_row, "trash_entry_id", None) is not None:
                     raise ConflictError(f"{table}: {row.pk} is in the trash.", code="in-trash")
                 for name in columns:
-                    if getattr(mine, name) != getattr(row, name):
-                        raise _taken(table, row.pk, name)
+                    if getattr(stored_row, name) != getattr(row, name):
+                        raise _conflict(table, row.pk, name)
 
 
 def _stored_columns(model: type[models.Model]) -> Iterator[str]:
@@ -69,16 +73,18 @@ def _is_ours(rows: CaseRows, stored: Any) -> bool:
     return bool(lab_id == rows.lab.pk)
 
 
-def _taken(table: str, pk: object, column: str = "") -> ConflictError:
-    what = f"already here with other content ({column})" if column else "already in another place"
+def _conflict(table: str, pk: object, column: str = "") -> ConflictError:
+    problem = (
+        f"already here with other content ({column})" if column else "already in another place"
+    )
     return ConflictError(
-        f"{table}: {pk} is {what}, or has been removed from its case.",
+        f"{table}: {pk} is {problem}, or has been removed from its case.",
         code="import-conflict",
         details={"table": table, "id": str(pk)},
     )
 
 
-def _unnamed() -> ConflictError:
+def _anonymous_conflict() -> ConflictError:
     """Conflict that names neither record nor lab, for an id of another lab."""
     return ConflictError(
         "This crate cannot be imported here under the ids of its records.",

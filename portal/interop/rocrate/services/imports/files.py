@@ -78,27 +78,27 @@ def staging_held(folder: Path) -> Iterator[Path]:
         BlockingIOError: another process imports this case.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(folder_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BlockingIOError(_BUSY) from error
-        if not _is_at(folder, held):
+        if not _is_at(folder, folder_fd):
             raise BlockingIOError(_BUSY)
         try:
             yield folder
         finally:
-            if _is_at(folder, held):  # a later import may have created the folder again
+            if _is_at(folder, folder_fd):  # a later import may have created the folder again
                 with suppress(OSError):  # unpacked files stay for the next attempt
                     folder.rmdir()
     finally:
-        os.close(held)
+        os.close(folder_fd)
 
 
-def _is_at(folder: Path, held: int) -> bool:
+def _is_at(folder: Path, folder_fd: int) -> bool:
     try:
-        return os.path.samestat(os.fstat(held), folder.stat())
+        return os.path.samestat(os.fstat(folder_fd), folder.stat())
     except FileNotFoundError:
         return False
 
@@ -115,19 +115,19 @@ class PlacedFile:
     """A file to be placed.
 
     Attributes:
-        ours: the asset in which the lab keeps these bytes already; the crate's are not taken then.
+        existing_asset: the lab's asset with the same bytes; those of the crate are not needed then.
         path: where the bytes are, if they have to be placed.
     """
 
     asset: Asset
     kind: FileKind
-    ours: Asset | None
+    existing_asset: Asset | None
     path: Path | None
 
     @property
     def sha256(self) -> str:
         """SHA-256 of the stored file."""
-        return self.ours.sha256 if self.ours else self.asset.sha256
+        return self.existing_asset.sha256 if self.existing_asset else self.asset.sha256
 
 
 def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
@@ -154,14 +154,14 @@ def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
     )
     staged = []
     for asset in assets:
-        ours, path = stored[asset.pk], folder / asset.sha256
-        if ours is None:
+        existing, path = stored[asset.pk], folder / asset.sha256
+        if existing is None:
             file_take(rows.crate, f"originals/{asset.sha256}", path)
             kind = content_kind(path, filename=asset.sha256)
         else:
             rows.crate.passed(f"originals/{asset.sha256}")
-            kind = content_kind_of(ours)
-        row = ours or Asset.objects.filter(lab=rows.lab, sha256=asset.sha256).first()
+            kind = content_kind_of(existing)
+        row = existing or Asset.objects.filter(lab=rows.lab, sha256=asset.sha256).first()
         if row is not None:  # its file may be missing
             rows.assets[asset.pk] = row.pk
         elif Asset.objects.filter(pk=asset.pk).exists():  # of another lab: cases share files
@@ -170,7 +170,7 @@ def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
         for item in rows.items.values():
             if item.asset_id == asset.pk and isinstance(item, Slide) == (kind == "video"):
                 raise CrateError(f"originals/{asset.sha256} is not what its record says: {kind}.")
-        staged.append(PlacedFile(asset, kind, ours, None if ours else path))
+        staged.append(PlacedFile(asset, kind, existing, None if existing else path))
     return staged
 
 

@@ -170,12 +170,12 @@ def rows_read(crate: CrateReader, *, lab: Lab, user: User) -> CaseRows:
         CrateError: names the file and line.
     """
     _require_names(crate)
-    cases = _held(crate, "case", Case)
+    cases = _rows_by_id(crate, "case", Case)
     case = next(iter(cases.values()), None)
     if case is None or len(cases) > 1 or crate.identifier != f"urn:uuid:{case.pk}":
         raise CrateError("records/case.jsonl: expected the one case that the crate holds.")
-    slides, videos = _held(crate, "slides", Slide), _held(crate, "videos", Video)
-    mosaics = _held(crate, "mosaics", Mosaic)
+    slides, videos = _rows_by_id(crate, "slides", Slide), _rows_by_id(crate, "videos", Video)
+    mosaics = _rows_by_id(crate, "mosaics", Mosaic)
     for pk in slides.keys() & videos.keys() | (slides.keys() | videos.keys()) & mosaics.keys():
         raise CrateError(f"{pk} is the id of two items (slides, videos or mosaics).")
     rows = CaseRows(
@@ -183,14 +183,14 @@ def rows_read(crate: CrateReader, *, lab: Lab, user: User) -> CaseRows:
         lab=lab,
         user=user,
         case=case,
-        originals=_held(crate, "assets", Asset),
-        canvases=_held(crate, "canvases", Canvas),
+        originals=_rows_by_id(crate, "assets", Asset),
+        canvases=_rows_by_id(crate, "canvases", Canvas),
         items={**slides, **videos},
         mosaics=mosaics,
         frames={canvas_id_of(video.pk): video.frame_count for video in videos.values()},
-        components=_held(crate, "mosaic_components", MosaicComponent),
-        vocabulary=_held(crate, "labels", Label),
-        described=_held(crate, "encoders", Encoder),
+        components=_rows_by_id(crate, "mosaic_components", MosaicComponent),
+        vocabulary=_rows_by_id(crate, "labels", Label),
+        described=_rows_by_id(crate, "encoders", Encoder),
     )
     _case(rows)
     _assets(rows)
@@ -209,11 +209,11 @@ def rows_read(crate: CrateReader, *, lab: Lab, user: User) -> CaseRows:
 
 
 def _require_names(crate: CrateReader) -> None:
-    wanted = {f"records/{name}.jsonl" for name in TABLES}
-    there = {name for name in crate.files if name.startswith("records/")}
-    for name in sorted(wanted ^ there):
-        what = "lacks" if name in wanted else "holds an unknown file"
-        raise CrateError(f"The crate {what} {shown(name)}.")
+    expected = {f"records/{name}.jsonl" for name in TABLES}
+    found = {name for name in crate.files if name.startswith("records/")}
+    for name in sorted(expected ^ found):
+        problem = "lacks" if name in expected else "holds an unknown file"
+        raise CrateError(f"The crate {problem} {shown(name)}.")
 
 
 def _rows(crate: CrateReader, table: str) -> Iterator[tuple[str, Any]]:
@@ -223,7 +223,7 @@ def _rows(crate: CrateReader, table: str) -> Iterator[tuple[str, Any]]:
         yield where, row_read(TABLES[table], values, where)
 
 
-def _held(crate: CrateReader, table: str, model: type[_Row]) -> dict[uuid.UUID, _Row]:
+def _rows_by_id(crate: CrateReader, table: str, model: type[_Row]) -> dict[uuid.UUID, _Row]:
     by_key: dict[uuid.UUID, _Row] = {}
     for where, row in _rows(crate, table):
         if row.pk in by_key or len(by_key) >= MAX_TABLE_ROWS:
@@ -253,21 +253,21 @@ def _case(rows: CaseRows) -> None:
 
 
 def _assets(rows: CaseRows) -> None:
-    held = {item.asset_id for item in rows.items.values()}
+    asset_ids = {item.asset_id for item in rows.items.values()}
     for asset in rows.originals.values():
         rows.adopt(asset)
         name = f"originals/{asset.sha256}"
         if not is_sha256(asset.sha256):
             raise CrateError(f"records/assets.jsonl: {asset.pk} has no SHA-256.")
-        if asset.pk not in held:
+        if asset.pk not in asset_ids:
             raise CrateError(f"records/assets.jsonl: {asset.pk} belongs to no slide and no video.")
         file = rows.crate.files.get(name)
         if file is None or (file.sha256, file.size_bytes) != (asset.sha256, asset.size_bytes):
             raise CrateError(f"{name} is missing, or is not the file that its record describes.")
         asset.removed = None  # checked again by this portal's gate
     names = {f"originals/{asset.sha256}" for asset in rows.originals.values()}
-    there = {name for name in rows.crate.files if name.startswith("originals/")}
-    if len(names) < len(rows.originals) or there - names:
+    found = {name for name in rows.crate.files if name.startswith("originals/")}
+    if len(names) < len(rows.originals) or found - names:
         raise CrateError("originals/: expected one file for each record of an asset.")
 
 
@@ -322,11 +322,11 @@ def _mosaics(rows: CaseRows) -> None:
 
 
 def _check_ranges(canvas: Canvas, where: str) -> None:
-    for stated in (canvas.display_range, canvas.file_display_range):
-        if stated is None:
+    for display_range in (canvas.display_range, canvas.file_display_range):
+        if display_range is None:
             continue
         try:
-            check_display_range(config_from_dict(DisplayRange, stated, where=where))
+            check_display_range(config_from_dict(DisplayRange, display_range, where=where))
         except (BadInputError, InvalidInputError, TypeError, ValueError) as error:
             raise CrateError(f"{where}: expected a display range of low and high.") from error
 

@@ -21,8 +21,8 @@ _COLOR = re.compile(r"#[0-9a-fA-F]{6}\Z")
 def encoders_match(rows: CaseRows) -> None:
     """An encoder is known by its configuration; none is made, for its weights are not here."""
     for pk, encoder in rows.described.items():
-        ours = Encoder.objects.filter(Q(lab=None) | Q(lab=rows.lab), dim=encoder.dim)
-        existing = ours.filter(
+        candidates = Encoder.objects.filter(Q(lab=None) | Q(lab=rows.lab), dim=encoder.dim)
+        existing = candidates.filter(
             name=encoder.name, version=encoder.version, config_hash=encoder.config_hash
         ).first()
         if existing is not None:
@@ -43,7 +43,7 @@ def labels_match(rows: CaseRows) -> list[Label]:
     for pk in sorted(rows.used):
         for label in _path(rows, pk):
             if label.pk not in rows.labels:
-                rows.labels[label.pk] = _ours(rows, label, label_set, new_labels)
+                rows.labels[label.pk] = _matching_label_id(rows, label, label_set, new_labels)
     return new_labels
 
 
@@ -62,7 +62,9 @@ def _path(rows: CaseRows, pk: uuid.UUID) -> list[Label]:
     return path[-MAX_DEPTH:]
 
 
-def _ours(rows: CaseRows, label: Label, label_set: LabelSet, new_labels: list[Label]) -> uuid.UUID:
+def _matching_label_id(
+    rows: CaseRows, label: Label, label_set: LabelSet, new_labels: list[Label]
+) -> uuid.UUID:
     mine = Label.objects.filter(lab=rows.lab)
     lab_label = mine.filter(pk=label.pk).first()
     if lab_label is None and label.retired_at is None:

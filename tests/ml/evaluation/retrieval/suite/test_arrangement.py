@@ -12,7 +12,7 @@ from ml.errors import BadInputError
 from ml.evaluation.retrieval.suite.arrangement import (
     HALF,
     OCCLUDED,
-    Whole,
+    LargeRegion,
     collages_of,
     part_set,
     slide_set,
@@ -30,7 +30,7 @@ def noise(seed: int, side: int = 400):
 
 @pytest.fixture
 def parts():
-    wholes = [Whole(f"w{n}", "P", f"g{n}", lambda n=n: noise(n)) for n in range(4)]
+    wholes = [LargeRegion(f"w{n}", "P", f"g{n}", lambda n=n: noise(n)) for n in range(4)]
     return part_set(CONFIG, wholes)
 
 
