@@ -35,7 +35,7 @@ def config_from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "c
         raise BadInputError(f"{where}: unknown key {unknown[0]!r}; known: {names}")
     arguments = {}
     for name, value in values.items():
-        arguments[name] = _converted(hints[name], value, f"{where}.{name}")
+        arguments[name] = _convert(hints[name], value, f"{where}.{name}")
     return cls(**arguments)
 
 
@@ -67,16 +67,16 @@ def config_from_file(default: T, path: Path | None) -> T:
     except UnicodeDecodeError as error:
         raise BadInputError(f"{path.name}: not UTF-8: {error.reason}") from error
     config = config_from_json(type(default), text, where=path.name)
-    return _named(default, config, json.loads(text))
+    return _copy_fields(default, config, json.loads(text))
 
 
-def _named(default: T, source: T, names: Mapping[str, Any]) -> T:
+def _copy_fields(default: T, source: T, names: Mapping[str, Any]) -> T:
     """``default`` with the fields of ``source`` that ``names`` has, at any depth."""
     changes = {}
     for name, value in names.items():
         current, new = getattr(default, name), getattr(source, name)
         is_nested = isinstance(value, Mapping) and type(current) is type(new)
-        changes[name] = _named(current, new, value) if is_nested else new
+        changes[name] = _copy_fields(current, new, value) if is_nested else new
     changed: T = dataclasses.replace(default, **changes)  # type: ignore[type-var]
     return changed
 
@@ -90,10 +90,10 @@ def config_hash(config: Any, *extra: bytes) -> str:
     return digest.hexdigest()[:HASH_DIGITS]
 
 
-def _converted(hint: Any, value: Any, where: str) -> Any:
+def _convert(hint: Any, value: Any, where: str) -> Any:
     kind, inner = typing.get_origin(hint), typing.get_args(hint)
     if kind is types.UnionType:  # an optional value: X | None
-        return None if value is None else _converted(inner[0], value, where)
+        return None if value is None else _convert(inner[0], value, where)
     is_config = isinstance(hint, type) and dataclasses.is_dataclass(hint)
     if (is_config or kind is dict) and not isinstance(value, Mapping):
         raise BadInputError(f"{where}: expected an object, got {value!r}")
@@ -102,7 +102,7 @@ def _converted(hint: Any, value: Any, where: str) -> Any:
     if is_config:
         return config_from_dict(hint, value, where=where)
     if kind is dict:
-        return {name: _converted(inner[1], v, f"{where}.{name}") for name, v in value.items()}
+        return {name: _convert(inner[1], v, f"{where}.{name}") for name, v in value.items()}
     if kind in (tuple, list):
         items = _converted_items(inner if kind is tuple else (*inner, ...), value, where)
         return items if kind is tuple else list(items)
@@ -121,4 +121,4 @@ def _converted_items(hints: tuple[Any, ...], values: Sequence[Any], where: str) 
     if len(values) != len(hints):
         raise BadInputError(f"{where}: expected {len(hints)} values, got {len(values)}")
     pairs = zip(hints, values, strict=True)
-    return tuple(_converted(hint, v, f"{where}[{i}]") for i, (hint, v) in enumerate(pairs))
+    return tuple(_convert(hint, v, f"{where}[{i}]") for i, (hint, v) in enumerate(pairs))

@@ -150,12 +150,12 @@ class DisplayGeometry:
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of the displayed picture, px."""
-        return self._turned(self.stretched_size)
+        return self._rotate(self.stretched_size)
 
     @property
     def file_size(self) -> tuple[int, int]:
         """Width and height of a frame as other programs extract it: upright, not stretched."""
-        return self._turned((self.stored_width_px, self.stored_height_px))
+        return self._rotate((self.stored_width_px, self.stored_height_px))
 
     @property
     def stretched_size(self) -> tuple[int, int]:
@@ -175,7 +175,7 @@ class DisplayGeometry:
         """Clockwise rotation from the stored to the displayed frame: 0, 90, 180 or 270."""
         return -90 * self.quarter_turns % 360
 
-    def _turned(self, size: tuple[int, int]) -> tuple[int, int]:
+    def _rotate(self, size: tuple[int, int]) -> tuple[int, int]:
         return size[::-1] if self.quarter_turns % 2 else size
 
 

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> ModelList | WrittenEncoder:
     Raises:
         MlError: the features cannot be loaded, or a number makes no sense.
     """
-    return _listed() if args.action == "list" else _write_encoder(args)
+    return _list_models() if args.action == "list" else _write_encoder(args)
 
 
 def describe(result: ModelList | WrittenEncoder) -> str:
@@ -96,7 +96,7 @@ def describe(result: ModelList | WrittenEncoder) -> str:
     return "\n".join(lines)
 
 
-def _listed() -> ModelList:
+def _list_models() -> ModelList:
     from ml.errors import WeightsError
     from ml.roi.encoders.foundation import weights_file
     from ml.roi.encoders.recipes import RECIPES

@@ -108,7 +108,7 @@ def unpack_slide(source: Path, folder: Path, progress: Progress = no_progress) -
     if is_zarr(source):
         from ml.imaging.slides.ngff import write_ngff_pyramid  # zarr-python takes half a second
 
-        return write_ngff_pyramid(source, folder / PIXELS_NAME, _scaled(progress))
+        return write_ngff_pyramid(source, folder / PIXELS_NAME, _scale_progress(progress))
     return unpack_set(source, folder / SET_FOLDER, progress)
 
 
@@ -216,10 +216,10 @@ def make_filmstrip(
 
 
 def _write_pixels(source: Path, folder: Path, progress: Progress) -> Path:
-    return write_pyramid(source, folder / PIXELS_NAME, progress=_scaled(progress))
+    return write_pyramid(source, folder / PIXELS_NAME, progress=_scale_progress(progress))
 
 
-def _scaled(progress: Progress) -> Progress:
+def _scale_progress(progress: Progress) -> Progress:
     """Scale the progress of a part that is four fifths of the work."""
 
     def scaled(done: int, total: int, phase: str) -> None:

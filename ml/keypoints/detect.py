@@ -70,7 +70,7 @@ def detect_keypoints(
     """
     _check_name(config.name)
     grey = to_grey(image)
-    allowed = _allowed(image, grey, mask=mask, rim_px=config.rim_px)
+    allowed = _allowed_area(image, grey, mask=mask, rim_px=config.rim_px)
     pixels = equalise(grey) if config.equalised else grey
     shape, cells = grey.shape[:2], config.cells
     keypoints = _run(config, pixels, allowed)
@@ -84,7 +84,7 @@ def detect_keypoints(
     return _concatenate(keypoints, select_even(weak, shape=shape, count=count, cells=cells))
 
 
-def _allowed(
+def _allowed_area(
     image: npt.NDArray[Any], grey: ImageU8, *, mask: npt.NDArray[Any] | None, rim_px: int
 ) -> ArrayBool:
     """Allowed area (H, W) bool of key points, given or estimated, without highlights."""

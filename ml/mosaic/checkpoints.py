@@ -74,7 +74,7 @@ class Stages:
     def save(self, name: str, value: Any) -> None:
         """Save the output of a stage."""
         arrays: list[npt.NDArray[Any]] = []
-        tree = json.dumps(_encoded(value, arrays))
+        tree = json.dumps(_encode(value, arrays))
         path = self.folder / f"{name}.npz"
         arrays_by_name = {f"a{i}": array for i, array in enumerate(arrays)}
         write_npz(path, {"key": np.array(self._key), "tree": np.array(tree), **arrays_by_name})
@@ -96,7 +96,7 @@ class Stages:
         with np.load(path) as data:
             if key is not None and str(data["key"]) != key:
                 return None
-            return _decoded(json.loads(str(data["tree"])), data)
+            return _decode(json.loads(str(data["tree"])), data)
 
 
 def family_key(mask: npt.NDArray[Any] | None, config: MosaicConfig) -> str:
@@ -130,7 +130,7 @@ def build_key(
     return digest.hexdigest()
 
 
-def _encoded(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
+def _encode(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
     if isinstance(value, np.ndarray):
         arrays.append(value)
         return {"array": len(arrays) - 1}
@@ -138,12 +138,12 @@ def _encoded(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
         fields = [f.name for f in dataclasses.fields(value)]
         return {
             "type": type(value).__name__,
-            "fields": {name: _encoded(getattr(value, name), arrays) for name in fields},
+            "fields": {name: _encode(getattr(value, name), arrays) for name in fields},
         }
     if isinstance(value, dict):
-        return {"items": [[_plain(k), _encoded(v, arrays)] for k, v in value.items()]}
+        return {"items": [[_plain(k), _encode(v, arrays)] for k, v in value.items()]}
     if isinstance(value, (tuple, list)):
-        return {"tuple": [_encoded(item, arrays) for item in value]}
+        return {"tuple": [_encode(item, arrays) for item in value]}
     return _plain(value)
 
 
@@ -151,14 +151,14 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _decoded(tree: Any, data: Any) -> Any:
+def _decode(tree: Any, data: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
     if "array" in tree:
         return data[f"a{tree['array']}"]
     if "tuple" in tree:
-        return tuple(_decoded(item, data) for item in tree["tuple"])
+        return tuple(_decode(item, data) for item in tree["tuple"])
     if "items" in tree:
-        return {key: _decoded(value, data) for key, value in tree["items"]}
-    fields = {name: _decoded(value, data) for name, value in tree["fields"].items()}
+        return {key: _decode(value, data) for key, value in tree["items"]}
+    fields = {name: _decode(value, data) for name, value in tree["fields"].items()}
     return _TYPES[tree["type"]](**fields)

@@ -118,19 +118,19 @@ def _frame_json(frame: FrameResult) -> JsonObject:
         "index": frame.index,
         "name": frame.name,
         "pts": frame.pts,
-        "time_s": _rounded(frame.time_s, 6),
+        "time_s": _round(frame.time_s, 6),
         "component": frame.component,
         "is_key": frame.is_key,
         "H_mosaic_from_frame": _rows(frame.H_mosaic_from_frame),
         "covariance": _rows(frame.covariance, digits=5),
-        "uncertainty_px": _rounded(frame.uncertainty_px, 4),
-        "sharpness": _rounded(frame.sharpness, 5),
-        "brightness": _rounded(frame.brightness, 2),
+        "uncertainty_px": _round(frame.uncertainty_px, 4),
+        "sharpness": _round(frame.sharpness, 5),
+        "brightness": _round(frame.brightness, 2),
         "status": frame.status,
         "reason": frame.reason,
         "reason_code": frame.reason_code,
         "links": frame.links,
-        "error_px": _rounded(frame.error_px, 4),
+        "error_px": _round(frame.error_px, 4),
         "mesh": None if frame.mesh is None else np.round(frame.mesh, MESH_DIGITS).tolist(),
     }
 
@@ -151,5 +151,5 @@ def _array(rows: list[Any] | None) -> ArrayF64 | None:
     return None if rows is None else np.array(rows, np.float64)
 
 
-def _rounded(value: float | None, digits: int) -> float | None:
+def _round(value: float | None, digits: int) -> float | None:
     return None if value is None else round(float(value), digits)

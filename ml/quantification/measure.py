@@ -187,7 +187,7 @@ def _add_tile(  # noqa: PLR0917
             stains[..., 1] if config.staining is not Staining.HE else np.zeros_like(stains[..., 1])
         )
         nuclei = find_nuclei(_signal(stains, config.staining), dab, config)
-        sums.nuclei.append(_counted(nuclei, outline, tile, grid, margin))
+        sums.nuclei.append(_nuclei_in_tile(nuclei, outline, tile, grid, margin))
 
 
 def _read(slide: PixelSource, tile: Tile, grid: Grid, margin: int) -> ImageU8:
@@ -221,7 +221,7 @@ def inside_of(outline: Region, tile: Tile) -> ArrayBool:
     return mask.astype(bool)
 
 
-def _counted(
+def _nuclei_in_tile(
     nuclei: NucleusTable,
     outline: Region,
     tile: Tile,
@@ -253,14 +253,14 @@ def _result(
         tissue_mm2=area_mm2 * tissue / sums.inside if sums.inside else 0.0,
         mean_od={name: float(od) for name, od in zip(names, means, strict=True)},
         positive_area_percent=100 * sums.positive / tissue if tissue and has_dab else None,
-        nuclei=_joined(sums.nuclei) if with_nuclei else None,
+        nuclei=_concatenate(sums.nuclei) if with_nuclei else None,
         nuclei_missing="" if with_nuclei else TOO_COARSE,
         has_nuclear_marker=config.staining is Staining.DAB_NUCLEAR,
         working_mpp=grid.mpp,
     )
 
 
-def _joined(tables: list[NucleusTable]) -> NucleusTable:
+def _concatenate(tables: list[NucleusTable]) -> NucleusTable:
     return NucleusTable(
         xy_l0=np.concatenate([table.xy_l0 for table in tables]),
         radius_um=np.concatenate([table.radius_um for table in tables]),

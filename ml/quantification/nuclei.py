@@ -49,7 +49,7 @@ def find_nuclei(signal: ArrayF32, dab: ArrayF32, config: QuantificationConfig) -
     response = np.where(mask, np.round(response * _STEPS) / _STEPS, 0).astype(np.float32)
     markers = _markers(response, config)
     basins = watershed(-response, markers, mask=mask)
-    return _measured(_trimmed(basins, markers, smooth, config.mpp), dab, config)
+    return _measure_nuclei(_trim(basins, markers, smooth, config.mpp), dab, config)
 
 
 def _response(signal: ArrayF32, mpp: float) -> ArrayF32:
@@ -81,7 +81,7 @@ def _markers(response: ArrayF32, config: QuantificationConfig) -> ArrayI32:
     return np.asarray(renumbered[domes], np.int32)
 
 
-def _trimmed(basins: ArrayI32, markers: ArrayI32, smooth: ArrayF32, mpp: float) -> ArrayI32:
+def _trim(basins: ArrayI32, markers: ArrayI32, smooth: ArrayF32, mpp: float) -> ArrayI32:
     """Basins cut at half the height of their nucleus above the background around it."""
     numbers = np.arange(1, int(markers.max(initial=0)) + 1)
     if not len(numbers):
@@ -93,7 +93,7 @@ def _trimmed(basins: ArrayI32, markers: ArrayI32, smooth: ArrayF32, mpp: float) 
     return np.asarray(np.where(smooth >= middle[basins], basins, 0), np.int32)
 
 
-def _measured(labels: ArrayI32, dab: ArrayF32, config: QuantificationConfig) -> NucleusTable:
+def _measure_nuclei(labels: ArrayI32, dab: ArrayF32, config: QuantificationConfig) -> NucleusTable:
     """Rows of the basins that have the size of a nucleus."""
     rows, columns = np.nonzero(labels)
     numbers = labels[rows, columns]

@@ -22,7 +22,7 @@ ROW_KEYS = frozenset(("scored_pairs", "history"))
 
 def figures_of(result: Mapping[str, Any]) -> JsonObject:
     """Convert a result to JSON types, without times, rows of single pairs and points of curves."""
-    figures: JsonObject = _trimmed(to_jsonable(result))
+    figures: JsonObject = _trim(to_jsonable(result))
     return figures
 
 
@@ -43,11 +43,11 @@ def to_jsonable(value: Any) -> Any:
     return str(value)
 
 
-def _trimmed(value: Any, *, in_curves: bool = False) -> Any:
+def _trim(value: Any, *, in_curves: bool = False) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: _trimmed(item, in_curves=in_curves or key == "curves")
+            key: _trim(item, in_curves=in_curves or key == "curves")
             for key, item in value.items()
             if key not in RUN_KEYS | ROW_KEYS and not (in_curves and isinstance(item, list))
         }
-    return [_trimmed(item) for item in value] if isinstance(value, list) else value
+    return [_trim(item) for item in value] if isinstance(value, list) else value

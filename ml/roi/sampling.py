@@ -82,7 +82,7 @@ def sample_patches(
             f"pattern: expected one of {', '.join(PATTERNS)}, got {config.pattern!r}"
         )
     region = affinity.scale(region_l0, 1 / downsample, 1 / downsample, origin=(0, 0))
-    region = _simplified(region)
+    region = _simplify(region)
     density = implied_density(region.area, config)
     size_px = (width_l0 / downsample, height_l0 / downsample)
     points = _sobol_points if config.pattern == "sobol" else _grid_points
@@ -96,7 +96,7 @@ def sample_patches(
     return PatchSample(_on_image(centres, size_px, config.patch_px), density, downsample)
 
 
-def _simplified(region: BaseGeometry) -> BaseGeometry:
+def _simplify(region: BaseGeometry) -> BaseGeometry:
     simple = region.simplify(_SIMPLIFY_PX)
     return region if simple.is_empty or simple.area == 0 else simple
 

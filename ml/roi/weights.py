@@ -98,9 +98,9 @@ def save_encoder(
         tensors[_PROBE] = torch.from_numpy(probe)
     for part in parts_of(patches):
         if isinstance(part, PatchCnnEncoder):
-            tensors |= _prefixed(PATCH_CNN, half_precision_tensors(part.network))
+            tensors |= _add_prefix(PATCH_CNN, half_precision_tensors(part.network))
         if isinstance(part, TextonEncoder):
-            tensors |= _prefixed(TEXTONS, network_tensors(part.network))
+            tensors |= _add_prefix(TEXTONS, network_tensors(part.network))
     architecture = ARCHITECTURE
     if isinstance(network, RoiPooled):
         architecture = POOLED_PREFIX + network.name
@@ -140,7 +140,7 @@ def parts_of(patches: PatchEncoder | None) -> tuple[PatchEncoder | None, ...]:
     return patches.parts if isinstance(patches, CombinedEncoder) else (patches,)
 
 
-def _prefixed(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _add_prefix(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {_PREFIXES[name] + key: value for key, value in tensors.items()}
 
 

@@ -95,9 +95,9 @@ def shape_from_geojson(geometry: object, *, width_px: int, height_px: int) -> Ro
         shape = _polygons_of(valid)
         _refuse_without_area(shape)
     shape = _clip(shape, width_px, height_px, notes)
-    shape = _rounded(shape)
+    shape = _round(shape)
     _refuse_without_area(shape)
-    return _described(shape, tuple(notes))
+    return _describe(shape, tuple(notes))
 
 
 def is_ellipse(shape: RoiShape) -> bool:
@@ -291,7 +291,7 @@ def _clip(shape: BaseGeometry, width_px: int, height_px: int, notes: list[str]) 
     return clipped
 
 
-def _rounded(shape: BaseGeometry) -> BaseGeometry:
+def _round(shape: BaseGeometry) -> BaseGeometry:
     """Two decimals. Rounding may fold thin parts over; then the precision model repairs them."""
     rounded = shapely.transform(shape, lambda xy: np.round(xy, DECIMALS))
     if rounded.is_valid:
@@ -307,7 +307,7 @@ def _refuse_without_area(shape: BaseGeometry) -> None:
         )
 
 
-def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
+def _describe(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
     polygons = list(shape.geoms) if isinstance(shape, MultiPolygon) else [shape]
     areas = [part for part in polygons if isinstance(part, Polygon) and not part.is_empty]
     rings = [[_tuples(part.exterior), *map(_tuples, part.interiors)] for part in areas]

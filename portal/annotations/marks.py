@@ -71,7 +71,7 @@ def outline_from_geojson(geometry: object, *, width_px: int, height_px: int) -> 
                 code="outside-canvas",
             )
         notes.append("clipped to the canvas")
-    return _described(shape, tuple(notes))
+    return _describe(shape, tuple(notes))
 
 
 def _points(geometry: Mapping[str, Any], notes: list[str]) -> BaseGeometry:
@@ -130,7 +130,7 @@ def _of_kind(geometry: BaseGeometry, original: BaseGeometry) -> BaseGeometry:
     return MultiLineString([line for line in rounded if line.length > 0])
 
 
-def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
+def _describe(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
     parts = [(shapely.get_coordinates(part) + 0.0).tolist() for part in shapely.get_parts(shape)]
     is_points = shape.geom_type == "MultiPoint"
     coordinates: list[Any] = [point for part in parts for point in part] if is_points else parts

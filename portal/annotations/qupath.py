@@ -150,7 +150,7 @@ def feature_read(raw: object) -> Feature:
         FeatureError: it is not an object that an ROI can represent.
     """
     if isinstance(raw, Feature):
-        return _worded(raw)
+        return _metadata_to_properties(raw)
     if isinstance(raw, Problem):
         raise FeatureError(raw.reason)
     if not isinstance(raw, Mapping) or raw.get("type") != "Feature":
@@ -190,7 +190,7 @@ def feature_read(raw: object) -> Feature:
     )
 
 
-def _worded(feature: Feature) -> Feature:
+def _metadata_to_properties(feature: Feature) -> Feature:
     """Convert another format's attributes to properties."""
     if feature.properties is not None or "metadata" not in feature.foreign:
         return feature

@@ -23,7 +23,7 @@ class CaseValues(CaseFields):
     accession: str
 
 
-def _suggested(name: str) -> forms.TextInput:
+def _input_with_suggestions(name: str) -> forms.TextInput:
     """A text field with the suggestions of ``archive/_case_words.html``."""
     return forms.TextInput(attrs={"list": f"words-{name}", "autocomplete": "off"})
 
@@ -44,9 +44,13 @@ class CaseForm(EditedForm):
         help_text="A pseudonym, never a name. Cases of one patient share it.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    organ = forms.CharField(max_length=80, required=False, widget=_suggested("organ"))
-    procedure = forms.CharField(max_length=120, required=False, widget=_suggested("procedure"))
-    diagnosis = forms.CharField(max_length=200, required=False, widget=_suggested("diagnosis"))
+    organ = forms.CharField(max_length=80, required=False, widget=_input_with_suggestions("organ"))
+    procedure = forms.CharField(
+        max_length=120, required=False, widget=_input_with_suggestions("procedure")
+    )
+    diagnosis = forms.CharField(
+        max_length=200, required=False, widget=_input_with_suggestions("diagnosis")
+    )
     sex = forms.ChoiceField(choices=Sex.choices, initial=Sex.UNKNOWN)
     age_band = forms.ChoiceField(choices=AgeBand.choices, initial=AgeBand.UNKNOWN)
     tags = forms.CharField(

@@ -99,20 +99,20 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
         return {"canvas_id": str(slide.canvas_id)}
     item_preparing(item=slide)
     with context.scratch() as scratch:
-        source, clean = _cleaned(context, slide, scratch)
+        source, clean = _deidentify(context, slide, scratch)
         folder = _folder(scratch)
-        inspected = _inspected(context, inspection.slide_inspect, source, folder)
+        inspected = _inspect_file(context, inspection.slide_inspect, source, folder)
         if clean is not None and clean.stain:  # its field was taken out
             inspected = replace(inspected, stain=clean.stain)
         if (redaction := redaction_of(slide)) is not None:
             before, boxes = inspected, redaction.boxes
             make = partial(inspection.slide_redact, derived=folder, inspected=before, boxes=boxes)
-            source, clean = _redacted(
+            source, clean = _redact_file(
                 context, make, source, clean, redaction=redaction, scratch=scratch
             )
             folder = _folder(source.parent)
             inspected = replace(
-                _inspected(context, inspection.slide_inspect, source, folder),
+                _inspect_file(context, inspection.slide_inspect, source, folder),
                 stain=before.stain,
                 objective_power=before.objective_power,
                 properties=before.properties,
@@ -121,7 +121,7 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
         is_rewritten = inspected.pixels == PIXELS_NAME
         pixels_hash = storage.file_sha256(folder / PIXELS_NAME) if is_rewritten else ""
         warnings = _pixels_checked(context, slide, inspected, source, folder, clean=clean)
-        with _placed(context, slide, clean, warnings):
+        with _place_file(context, slide, clean, warnings):
             content_hash = pixels_hash or slide.asset.sha256
             canvas = slide_ready(
                 slide=slide, folder=folder, inspected=inspected, content_hash=content_hash
@@ -143,25 +143,25 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
         return {"canvas_id": str(video.canvas_id)}
     item_preparing(item=video)
     with context.scratch() as scratch:
-        source, clean = _cleaned(context, video, scratch)
+        source, clean = _deidentify(context, video, scratch)
         folder = _folder(scratch)
-        inspected = _inspected(context, inspection.video_inspect, source, folder)
+        inspected = _inspect_file(context, inspection.video_inspect, source, folder)
         if (redaction := redaction_of(video)) is not None:
             boxes = redaction.boxes
             make = partial(
                 inspection.video_redact, derived=folder, inspected=inspected, boxes=boxes
             )
-            source, clean = _redacted(
+            source, clean = _redact_file(
                 context, make, source, clean, redaction=redaction, scratch=scratch
             )
             folder = _folder(source.parent)
-            inspected = _inspected(context, inspection.video_inspect, source, folder)
+            inspected = _inspect_file(context, inspection.video_inspect, source, folder)
         warnings = _pixels_checked(context, video, inspected, source, folder, clean=clean)
         rendition = None
         if not inspected.browser_playable:
             render = partial(inspection.rendition_make, inspected=inspected)
-            rendition = _inspected(context, render, source, folder)
-        with _placed(context, video, clean, warnings):
+            rendition = _inspect_file(context, render, source, folder)
+        with _place_file(context, video, clean, warnings):
             canvas = video_ready(
                 video=video, folder=folder, inspected=inspected, rendition=rendition
             )
@@ -200,7 +200,7 @@ def _folder(scratch: Path) -> Path:
     return folder
 
 
-def _cleaned(
+def _deidentify(
     context: JobContext, item: Slide | Video, scratch: Path
 ) -> tuple[Path, CleanFile | None]:
     """The file to prepare: without names, where the lab's rules want that."""
@@ -211,7 +211,7 @@ def _cleaned(
     folder = scratch / "clean"
     folder.mkdir()
     take_out = partial(inspection.names_take_out, key=lab_key(item.lab_id))
-    path, inspected = _inspected(context, take_out, source, folder)
+    path, inspected = _inspect_file(context, take_out, source, folder)
     is_left = bool(inspected.left) and redaction_of(item) is None  # redaction rewrites it
     if is_left and rules.must_be_clean and not item_is_released(item):
         raise UserError(f"It may contain names: {'; '.join(inspected.left)}.", code=NOT_CLEAN)
@@ -227,7 +227,7 @@ def _cleaned(
     return path or source, clean
 
 
-def _redacted(
+def _redact_file(
     context: JobContext,
     redact: Callable[..., Path],
     source: Path,
@@ -239,7 +239,7 @@ def _redacted(
     """Write a redacted copy to a separate folder; it takes the place of the de-identified file."""
     folder = scratch / "redacted"
     folder.mkdir()
-    path = _inspected(context, redact, source, folder)
+    path = _inspect_file(context, redact, source, folder)
     count = len(redaction.boxes)
     clean_file = clean or CleanFile(None, "", removed=(), left=())
     return path, replace(
@@ -293,7 +293,7 @@ def _pixels_checked(
             progress=context.progress,
         )
     except LimitExceededError as error:
-        sentence = f"Its picture was not checked for text and faces: {_ended(str(error))}"
+        sentence = f"Its picture was not checked for text and faces: {_with_full_stop(str(error))}"
         if may_hold and PixelRule.HOLD in rule_of.values():
             raise UserError(sentence, code=PIXELS_NOT_INSPECTED) from error
         return [sentence]
@@ -332,7 +332,7 @@ def _rule_of_kinds(rules: IntakeRules) -> dict[PixelKind, str]:
 
 
 @contextmanager
-def _placed(
+def _place_file(
     context: JobContext, item: Slide | Video, clean: CleanFile | None, warnings: list[str]
 ) -> Iterator[None]:
     """``effect()`` with the file without names in place of the one that arrived."""
@@ -350,7 +350,7 @@ def _placed(
         yield
 
 
-def _inspected(
+def _inspect_file(
     context: JobContext, inspect: Callable[..., _Found], source: Path, folder: Path
 ) -> _Found:
     """Run an inspection in a child; an error of the file becomes the job's reason."""
@@ -362,8 +362,8 @@ def _inspected(
 
 def _sentence(error: MlError) -> str:
     text = str(error)
-    return _ended(f"{text[:1].upper()}{text[1:]}")
+    return _with_full_stop(f"{text[:1].upper()}{text[1:]}")
 
 
-def _ended(text: str) -> str:
+def _with_full_stop(text: str) -> str:
     return text if text.endswith(".") else f"{text}."

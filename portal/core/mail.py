@@ -56,7 +56,7 @@ def mail_later(message: EmailMessage) -> None:
     if not _SLOTS.acquire(blocking=False):
         logger.error("mail: %d messages are waiting; one was dropped", MAX_WAITING)
         return
-    _SENDERS.submit(message.send).add_done_callback(_sent)
+    _SENDERS.submit(message.send).add_done_callback(_finish_send)
 
 
 def mail_flush() -> None:
@@ -67,7 +67,7 @@ def mail_flush() -> None:
         _SLOTS.release()
 
 
-def _sent(future: Future[int]) -> None:
+def _finish_send(future: Future[int]) -> None:
     _SLOTS.release()
     if (error := future.exception()) is not None:
         logger.error("mail: a message could not be sent: %s", type(error).__name__, exc_info=error)

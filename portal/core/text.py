@@ -26,7 +26,7 @@ def name_clean(value: str) -> str:
     changes the shape of its neighbours (Arabic and Indic scripts, emoji). A text of nothing but
     invisible characters becomes empty.
     """
-    text = " ".join(value.split()) if value.isascii() else " ".join(_drawn(value).split())
+    text = " ".join(value.split()) if value.isascii() else " ".join(_visible_text(value).split())
     if text.isascii() and text.isprintable():
         return text
     text = "".join(c for c in text if unicodedata.category(c) != "Cc")
@@ -39,7 +39,9 @@ def text_clean(value: str) -> str:
     and inner spaces."""
     lines = value.encode("utf-8", "replace").decode("utf-8").splitlines()
     return "\n".join(
-        "".join(c for c in _drawn(line) if c == "\t" or unicodedata.category(c) != "Cc").rstrip()
+        "".join(
+            c for c in _visible_text(line) if c == "\t" or unicodedata.category(c) != "Cc"
+        ).rstrip()
         for line in lines
     ).strip()
 
@@ -54,7 +56,7 @@ def stem_of(name: str) -> str:
     return _EXTENSION.sub("", name) or name
 
 
-def _drawn(value: str) -> str:
+def _visible_text(value: str) -> str:
     """In composed form, without characters that have no picture and no effect on others."""
     text = unicodedata.normalize("NFC", value.encode("utf-8", "replace").decode("utf-8"))
     visible: list[str] = []

@@ -56,7 +56,7 @@ class SessionStore(db.SessionStore):
         if not _IN_ROWS & values.keys():
             if not self._is_new:
                 self.delete()
-            self._session_key = _packed(values)
+            self._session_key = _pack(values)
             return
         if self.session_key is None or _is_packed(self.session_key):
             self._session_key = self._get_new_session_key()  # type: ignore[attr-defined]
@@ -92,7 +92,7 @@ def _is_packed(key: str | None) -> bool:
     return key is not None and ":" in key
 
 
-def _packed(values: dict[str, Any]) -> str:
+def _pack(values: dict[str, Any]) -> str:
     text = signing.dumps(values, salt=_SALT, compress=True)
     if len(text) <= MAX_COOKIE_BYTES:
         return text

@@ -80,7 +80,7 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
     @extend_schema(responses=LearningSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:
         """A training: its data, rules and measured effect."""
-        return Response(LearningSerializer(self._managed(request, pk)).data)
+        return Response(LearningSerializer(self._learning_managed(request, pk)).data)
 
     @extend_schema(operation_id="learning_promote", request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])
@@ -91,7 +91,7 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
         `409` if it is not better by its own rule, is in use, or was compared with an encoder other
         than the one in use.
         """
-        learning = self._managed(request, pk)
+        learning = self._learning_managed(request, pk)
         job = learning_promote(learning=learning, user=user_of(request))
         return job_accepted(job, request)
 
@@ -105,11 +105,11 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
         The encoder of all labs takes over at once; one of the lab as soon as a job has embedded the
         regions drawn since.
         """
-        learning = self._managed(request, pk)
+        learning = self._learning_managed(request, pk)
         previous = learning_roll_back(learning=learning, user=user_of(request))
         return Response(LearningSerializer(previous).data)
 
-    def _managed(self, request: Request, pk: Any) -> Learning:
+    def _learning_managed(self, request: Request, pk: Any) -> Learning:
         user = user_of(request)
         learning = get_object_or_404(learnings_of(user), pk=pk)
         require_role(user, learning.lab_id, at_least=Role.MANAGER)

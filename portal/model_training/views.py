@@ -75,7 +75,7 @@ def learnings(request: HttpRequest) -> HttpResponse:
 def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
     """Show a learned model: its data, criterion and evaluation, with examples."""
     user = user_of(request)
-    row = _managed(user, learning_id)
+    row = _learning_managed(user, learning_id)
     context: dict[str, Any] = {
         "learning": row,
         "lab": row.lab,
@@ -104,7 +104,7 @@ def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
 def learning_promote(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
     """Let the lab's searches use the model."""
     user = user_of(request)
-    row = _managed(user, learning_id)
+    row = _learning_managed(user, learning_id)
     try:
         learning_services.learning_promote(learning=row, user=user)
     except PortalError as error:
@@ -118,7 +118,7 @@ def learning_promote(request: HttpRequest, learning_id: uuid.UUID) -> HttpRespon
 def learning_roll_back(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
     """Return the lab's searches to the previous encoder."""
     user = user_of(request)
-    row = _managed(user, learning_id)
+    row = _learning_managed(user, learning_id)
     try:
         learning_services.learning_roll_back(learning=row, user=user)
         messages.success(request, _rolled_back(row))
@@ -238,7 +238,7 @@ def _examples(user: User, result: LearningResult) -> list[_Example]:
     ]
 
 
-def _managed(user: User, learning_id: uuid.UUID) -> Learning:
+def _learning_managed(user: User, learning_id: uuid.UUID) -> Learning:
     row = learning_get(user, learning_id)
     require_role(user, row.lab_id, at_least=Role.MANAGER)
     return row

@@ -57,7 +57,7 @@ def build_cache_claim(mosaic: Mosaic) -> Iterator[Path | None]:
     folder = build_cache_folder(mosaic)
     folder.mkdir(parents=True, exist_ok=True)
     os.utime(folder)  # its two days start again
-    handle = _locked(folder)
+    handle = _try_lock(folder)
     if handle is None:
         yield None
         return
@@ -70,13 +70,13 @@ def build_cache_claim(mosaic: Mosaic) -> Iterator[Path | None]:
 def build_cache_drop(mosaic: Mosaic) -> None:
     """Forget the stages, unless a worker uses them: what it leaves is swept."""
     folder = build_cache_folder(mosaic)
-    handle = _locked(folder) if folder.is_dir() else None
+    handle = _try_lock(folder) if folder.is_dir() else None
     if handle is not None:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(handle)
 
 
-def _locked(folder: Path) -> int | None:
+def _try_lock(folder: Path) -> int | None:
     """The folder's lock, to be closed; None if another has it."""
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

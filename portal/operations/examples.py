@@ -172,7 +172,7 @@ def examples_add(result: JsonObject, generator: Any, request: Any, public: bool)
             name = operation["operationId"]
             content = operation.get("requestBody", {}).get("content", {})
             if name in REQUESTS and "application/json" in content:
-                content["application/json"]["examples"] = _shown(REQUESTS[name])
+                content["application/json"]["examples"] = _example_of(REQUESTS[name])
             if name in reads:
                 _read_add(operation, reads[name])
     return result
@@ -186,8 +186,8 @@ def _read_add(operation: JsonObject, example: JsonObject) -> None:
     answers = operation["responses"].get(str(example.get("status")), {})
     for kind, response in answers.get("content", {}).items():
         if kind.endswith("json"):
-            response["examples"] = _shown(example["answer"])
+            response["examples"] = _example_of(example["answer"])
 
 
-def _shown(value: Any) -> JsonObject:
+def _example_of(value: Any) -> JsonObject:
     return {"example": {"value": copy.deepcopy(value)}}

@@ -41,7 +41,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     require_reader(request)
     registry = CollectorRegistry()
     registry.register(Figures())
-    text = generate_latest(_counted()) + generate_latest(registry)
+    text = generate_latest(_registry()) + generate_latest(registry)
     response = HttpResponse(text, content_type=CONTENT_TYPE_LATEST)
     response["Cache-Control"] = "no-store"
     return response
@@ -63,7 +63,7 @@ def require_reader(request: HttpRequest) -> None:
         )
 
 
-def _counted() -> CollectorRegistry:
+def _registry() -> CollectorRegistry:
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return REGISTRY
     registry = CollectorRegistry()

@@ -130,13 +130,13 @@ def quantification_save(
             "positive_percent": measured.positive_percent,
             "h_score": measured.h_score,
             "nuclei_missing": measured.nuclei_missing,
-            "nuclei": _packed(measured, canvas),
+            "nuclei": _pack_nuclei(measured, canvas),
         },
     )
     return row
 
 
-def _packed(measured: Quantification, canvas: Canvas) -> bytes:
+def _pack_nuclei(measured: Quantification, canvas: Canvas) -> bytes:
     table = measured.nuclei
     if table is None:
         return b""

@@ -189,7 +189,7 @@ def pair_agreement(
             len(of_a), len(of_b), len(pairs), sum(iou for *_, iou in pairs), plane=plane
         )
         for frame in frames:
-            area_a, area_b = _united(of_a, frame), _united(of_b, frame)
+            area_a, area_b = _union(of_a, frame), _union(of_b, frame)
             tally.area_a += area_a.area
             tally.area_b += area_b.area
             tally.area_both += shapely.intersection(area_a, area_b).area
@@ -245,7 +245,7 @@ def _kappa(*, observed: float, expected: float) -> float | None:
     return None if 1 - expected < 1e-12 else (observed - expected) / (1 - expected)
 
 
-def _united(regions: Iterable[DrawnRegion], frame: int | None) -> BaseGeometry:
+def _union(regions: Iterable[DrawnRegion], frame: int | None) -> BaseGeometry:
     return shapely.union_all([region.outline for region in regions if region.frame == frame])
 
 

@@ -17,15 +17,17 @@ def webhook_list(user: User) -> QuerySet[Webhook]:
     """Webhooks of the labs that the user manages, by name, with numbers of waiting and failed
     messages."""
     managed = labs_with_role(user, at_least=Role.MANAGER)
-    return _counted(Webhook.objects.owned_by(user).filter(lab__in=managed)).order_by("name", "id")
+    return _annotate_counts(Webhook.objects.owned_by(user).filter(lab__in=managed)).order_by(
+        "name", "id"
+    )
 
 
 def webhooks_of(lab: Lab) -> QuerySet[Webhook]:
     """Webhooks of a lab. Call for its managers."""
-    return _counted(Webhook.objects.filter(lab=lab)).order_by("name", "id")
+    return _annotate_counts(Webhook.objects.filter(lab=lab)).order_by("name", "id")
 
 
-def _counted(rows: QuerySet[Webhook]) -> QuerySet[Webhook]:
+def _annotate_counts(rows: QuerySet[Webhook]) -> QuerySet[Webhook]:
     waiting, failed = (
         Count("deliveries", filter=Q(deliveries__state=state))
         for state in (DeliveryState.WAITING, DeliveryState.FAILED)
@@ -41,7 +43,7 @@ def webhook_get(user: User, *, webhook_id: uuid.UUID) -> Webhook:
         NotFoundError: there is none.
         ForbiddenError: the user does not manage the lab.
     """
-    hook = _counted(Webhook.objects.owned_by(user)).filter(pk=webhook_id).first()
+    hook = _annotate_counts(Webhook.objects.owned_by(user)).filter(pk=webhook_id).first()
     if hook is None:
         raise NotFoundError("There is no such webhook in your labs.")
     require_role(user, hook.lab_id, at_least=Role.MANAGER)

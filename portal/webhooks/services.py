@@ -39,7 +39,7 @@ def webhook_create(
     """
     require_manager(user, lab)
     secret = secret_new()
-    hook = Webhook(lab=lab, created_by=user, sealed_secret=_sealed(secret))
+    hook = Webhook(lab=lab, created_by=user, sealed_secret=_encrypt_secret(secret))
     _set(hook, name=name, url=url, types=types)
     with transaction.atomic():
         Lab.objects.select_for_update().get(pk=lab.pk)  # concurrent calls must count each other
@@ -90,7 +90,7 @@ def webhook_secret_change(*, hook: Webhook, user: User) -> str:
     require_manager(user, hook.lab)
     secret = secret_new()
     with transaction.atomic():
-        hook.sealed_secret_before, hook.sealed_secret = hook.sealed_secret, _sealed(secret)
+        hook.sealed_secret_before, hook.sealed_secret = hook.sealed_secret, _encrypt_secret(secret)
         hook.before_until = timezone.now() + BEFORE_FOR
         written = ("sealed_secret_before", "sealed_secret", "before_until", "updated_at")
         hook.save(update_fields=written)
@@ -187,7 +187,7 @@ def _require_on(hook: Webhook) -> None:
         raise ConflictError("This webhook is switched off.", code="webhook-off")
 
 
-def _sealed(secret: str) -> str:
+def _encrypt_secret(secret: str) -> str:
     return ciphers.encrypt(secret, purpose=PURPOSE)
 
 

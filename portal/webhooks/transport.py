@@ -112,13 +112,15 @@ def refusal(address: Address, *, is_tls: bool) -> str | None:
     is refused.
     """
     if any(
-        candidate in network for candidate in (address, *_embedded(address)) for network in NEVER
+        candidate in network
+        for candidate in (address, *_embedded_ipv4(address))
+        for network in NEVER
     ):
         return (
             f"{address} is link-local or an address that gives out credentials of the machine; it "
             "is never permitted"
         )
-    reached = _reached(address)
+    reached = _effective_address(address)
     if any(reached in network for network in _configured_networks()):
         return None
     if not _is_public(reached):
@@ -131,7 +133,7 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str]) -> Answer:
     began = time.monotonic()
     try:
         parts = url_check(url)
-        status, text = _exchange(parts, _judged(parts), body, headers)
+        status, text = _exchange(parts, _check_addresses(parts), body, headers)
     except (RefusedError, InvalidInputError) as error:
         return Answer(time.monotonic() - began, error=str(error))
     except (OSError, http.client.HTTPException, UnicodeError) as error:
@@ -155,7 +157,7 @@ def _is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and not is_special
 
 
-def _reached(address: Address) -> Address:
+def _effective_address(address: Address) -> Address:
     """Address that packets go to: an embedded IPv4 address if the system or NAT64 extracts it."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
@@ -164,7 +166,7 @@ def _reached(address: Address) -> Address:
     return address.ipv4_mapped or address
 
 
-def _embedded(address: Address) -> list[ipaddress.IPv4Address]:
+def _embedded_ipv4(address: Address) -> list[ipaddress.IPv4Address]:
     """IPv4 addresses that a tunnel or translator would extract from an IPv6 address.
 
     The last 32 bits (IPv4-mapped, -compatible, -translated, NAT64, ISATAP), those of 6to4, both of
@@ -182,7 +184,7 @@ def _embedded(address: Address) -> list[ipaddress.IPv4Address]:
     return [*map(ipaddress.IPv4Address, embedded), *(address.teredo or ())]
 
 
-def _judged(parts: SplitResult) -> list[str]:
+def _check_addresses(parts: SplitResult) -> list[str]:
     """Addresses of the host; raises an error unless all are permitted."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:

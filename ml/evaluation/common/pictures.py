@@ -54,7 +54,7 @@ def draw_pair(
         cv2.line(sheet, from_px, to_px, colour, 1, cv2.LINE_AA)
         for point_px in (from_px, to_px):
             cv2.circle(sheet, point_px, 2, colour, -1, cv2.LINE_AA)
-    return _titled(sheet, f"{title}: {int(is_right.sum())} of {len(matches)} right")
+    return _add_title(sheet, f"{title}: {int(is_right.sum())} of {len(matches)} right")
 
 
 def write_picture(path: Path, picture: ImageU8) -> None:
@@ -69,7 +69,7 @@ def write_picture(path: Path, picture: ImageU8) -> None:
         raise BadInputError(f"{path.name}: expected a file that can be written")
 
 
-def _titled(sheet: ImageU8, text: str) -> ImageU8:
+def _add_title(sheet: ImageU8, text: str) -> ImageU8:
     bar = np.full((28, sheet.shape[1], 3), 255, np.uint8)
     cv2.putText(bar, text, (6, 20), cv2.FONT_HERSHEY_SIMPLEX, 0.55, (32, 36, 42), 1, cv2.LINE_AA)
     return np.asarray(np.vstack([bar, sheet]), np.uint8)

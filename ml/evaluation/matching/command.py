@@ -117,7 +117,7 @@ def run(args: argparse.Namespace, progress: Progress) -> MatchingReport:
         BadInputError: no image, no descriptor that loads, or options out of range.
         UnknownNameError: no such protocol, family or detector.
     """
-    protocols = _checked(args)
+    protocols = _parse_protocols(args)
     images = read_images(args.folders, count=args.images, long_side_px=args.long_side_px)
     descriptors, skipped = load_descriptors(split_names(args.descriptors))
     frames = consecutive_pairs(
@@ -178,7 +178,7 @@ def write_pictures(work: Run) -> list[str]:
     return names
 
 
-def _checked(args: argparse.Namespace) -> list[str]:
+def _parse_protocols(args: argparse.Namespace) -> list[str]:
     protocols = split_names(args.protocols)
     for kind, names, choices in (
         ("protocol", protocols, PROTOCOLS),

@@ -142,9 +142,9 @@ def _make(
         return WarpedPair(family, value, image.name, image.rgb, b, same, image.mask, image.mask)
     if family == "viewpoint":
         matrix = _viewpoint(int(value), homographies, rng, width, height)
-        return _warped(image, family, value, matrix, noise=rng)
+        return _warp(image, family, value, matrix, noise=rng)
     if family == DARK_FAMILY:
-        return _dimmed(_warped(image, family, value, random_view(rng, width, height)), rng)
+        return _dim(_warp(image, family, value, random_view(rng, width, height)), rng)
     if family == "translation":
         sign = rng.choice([-1.0, 1.0], 2)
         matrix = translation(value * sign[0], value * sign[1])
@@ -152,7 +152,7 @@ def _make(
         matrix = _about(centre, 0.0, value)
     else:
         matrix = _about(centre, value * float(rng.choice([-1.0, 1.0])), 1.0)
-    return _warped(image, family, value, matrix)
+    return _warp(image, family, value, matrix)
 
 
 def _viewpoint(
@@ -179,7 +179,7 @@ def random_view(rng: np.random.Generator, width: int, height: int) -> ArrayF64:
     return normalised(matrix)
 
 
-def _warped(
+def _warp(
     image: EvaluationImage,
     family: str,
     value: float,
@@ -198,7 +198,7 @@ def _warped(
     return WarpedPair(family, value, image.name, image.rgb, b, matrix, image.mask, mask_b)
 
 
-def _dimmed(pair: WarpedPair, rng: np.random.Generator) -> WarpedPair:
+def _dim(pair: WarpedPair, rng: np.random.Generator) -> WarpedPair:
     pattern = rng.normal(0.0, PATTERN_SD, pair.a.shape)
 
     def dimmed(image: ImageU8) -> ImageU8:

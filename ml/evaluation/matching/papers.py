@@ -80,7 +80,7 @@ def papers_pair(
     else:
         rows_a = descriptor.describe(pair.a, points.xy[inside], response)
     rows_b = descriptor.describe(pair.b, xy_b, response)
-    return _matched(pair, rows_a, rows_b, xy_b)
+    return _match_rows(pair, rows_a, rows_b, xy_b)
 
 
 def carried_pair(
@@ -97,10 +97,12 @@ def carried_pair(
     projected = project_keypoints(points, pair.H_b_from_a, partner[inside])
     rows_a = descriptor.describe_keypoints(pair.a, points)
     rows_b = descriptor.describe_keypoints(pair.b, projected)
-    return _matched(pair, rows_a, rows_b, projected.xy)
+    return _match_rows(pair, rows_a, rows_b, projected.xy)
 
 
-def _matched(pair: WarpedPair, rows_a: ArrayF32, rows_b: ArrayF32, xy_b: ArrayF32) -> PairMatches:
+def _match_rows(
+    pair: WarpedPair, rows_a: ArrayF32, rows_b: ArrayF32, xy_b: ArrayF32
+) -> PairMatches:
     """Nearest neighbours of rows whose partners have the same index."""
     pairs, distance = match_descriptors(rows_a, rows_b, strategy="nn")
     error = np.hypot(*(xy_b[pairs[:, 1]] - xy_b[pairs[:, 0]]).T)

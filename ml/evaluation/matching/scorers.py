@@ -119,8 +119,8 @@ def score_unrelated(run: Run) -> dict[str, dict[str, Rates]]:
     unrelated = unrelated_pairs(images, count=args.pairs, seed=args.seed)
     return {
         name: count_summary(
-            _counted(run, name, unrelated, f"unrelated: {name}"),
-            _counted(run, name, run.frames, f"frames: {name}"),
+            _count_scores(run, name, unrelated, f"unrelated: {name}"),
+            _count_scores(run, name, run.frames, f"frames: {name}"),
         )
         for name in run.descriptors
     }
@@ -150,7 +150,7 @@ def _by_image(
             run.progress(pair_count, len(run.pairs), phase)
 
 
-def _counted(
+def _count_scores(
     run: Run, name: str, pairs: Sequence[tuple[EvaluationImage, EvaluationImage]], phase: str
 ) -> list[CountScore]:
     keypoints, descriptor, cache = run.args.hard_keypoints, run.descriptors[name], FeatureCache()

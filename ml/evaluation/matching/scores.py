@@ -85,7 +85,7 @@ def papers_summary(
     return {
         "families": families,
         "worst_tenth": {
-            key: _rounded(worst_tenth([row[key] for row in image_rates])) for key in keys
+            key: _round(worst_tenth([row[key] for row in image_rates])) for key in keys
         },
         "thresholds": {
             "target": [t.distance for t in targets],
@@ -113,13 +113,13 @@ def curve_of(pairs: Sequence[PairMatches]) -> dict[str, float | list[float]]:
         return {"one_minus_precision": [], "recall": [], "area": 0.0}
     thin = np.unique(np.linspace(0, len(recall) - 1, CURVE_POINTS).round().astype(int))
     readings = {
-        f"recall_at_{share:g}": _rounded(float(recall[wrong <= share].max(initial=0.0)))
+        f"recall_at_{share:g}": _round(float(recall[wrong <= share].max(initial=0.0)))
         for share in RECALL_AT_WRONG
     }
     return {
-        "one_minus_precision": [_rounded(float(v)) for v in wrong[thin]],
-        "recall": [_rounded(float(v)) for v in recall[thin]],
-        "area": _rounded(area_under_curve(wrong, recall)),
+        "one_minus_precision": [_round(float(v)) for v in wrong[thin]],
+        "recall": [_round(float(v)) for v in recall[thin]],
+        "area": _round(area_under_curve(wrong, recall)),
         **readings,
     }
 
@@ -140,12 +140,12 @@ def hard_summary(scores: Sequence[HardScore]) -> HardScores:
         matches, raw = sum(r.matches for r in rows), sum(r.raw_matches for r in rows)
         families[family] = {
             "pairs": len(rows),
-            "precision": _rounded(precision(sum(r.right for r in rows), matches)),
-            "right": _rounded(float(np.mean([r.right for r in rows]))),
-            "worst_right": _rounded(worst_tenth([r.right for r in rows])),
-            "under_1px": _rounded(precision(sum(r.close for r in rows), matches)),
-            "raw_precision": _rounded(precision(sum(r.raw_right for r in rows), raw)),
-            "raw_right": _rounded(float(np.mean([r.raw_right for r in rows]))),
+            "precision": _round(precision(sum(r.right for r in rows), matches)),
+            "right": _round(float(np.mean([r.right for r in rows]))),
+            "worst_right": _round(worst_tenth([r.right for r in rows])),
+            "under_1px": _round(precision(sum(r.close for r in rows), matches)),
+            "raw_precision": _round(precision(sum(r.raw_right for r in rows), raw)),
+            "raw_right": _round(float(np.mean([r.raw_right for r in rows]))),
         }
     return {"families": families}
 
@@ -159,7 +159,7 @@ def count_summary(
     for name, rows, aggregate in (("unrelated", unrelated, np.sum), ("related", related, np.mean)):
         if rows:
             values = {key: float(aggregate([getattr(row, key) for row in rows])) for key in keys}
-            result[name] = {"pairs": len(rows)} | {k: _rounded(v) for k, v in values.items()}
+            result[name] = {"pairs": len(rows)} | {k: _round(v) for k, v in values.items()}
     return result
 
 
@@ -203,7 +203,7 @@ def _rates(
             kept_right, sum(int(is_kept[i].sum()) for i in rows)
         )
         result[f"{prefix}_score"] = matching_score(kept_right, partners)
-    return {key: _rounded(value) for key, value in result.items()}
+    return {key: _round(value) for key, value in result.items()}
 
 
 def _by_value(pairs: Sequence[PairMatches]) -> dict[str, Rates]:
@@ -214,9 +214,9 @@ def _by_value(pairs: Sequence[PairMatches]) -> dict[str, Rates]:
             rows = [p for p in pairs if p.family == family and p.value == value]
             right = sum(int(p.is_right.sum()) for p in rows)
             match_count = sum(len(p.distance) for p in rows)
-            table.setdefault(family, {})[f"{value:g}"] = _rounded(precision(right, match_count))
+            table.setdefault(family, {})[f"{value:g}"] = _round(precision(right, match_count))
     return table
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return round(float(value), 4)

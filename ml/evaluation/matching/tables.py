@@ -15,9 +15,9 @@ def matching_tables(result: Mapping[str, Any]) -> str:
     parts = [_head(result)]
     for key, write in (
         ("papers", _papers),
-        ("carried", _carried),
+        ("carried", _carried_table),
         ("hard", _hard),
-        ("unrelated", _unrelated),
+        ("unrelated", _unrelated_table),
     ):
         if key in result:
             parts += write(result[key], result["options"])
@@ -111,7 +111,7 @@ def _curve_readings(results: Mapping[str, Any]) -> list[str]:
     return [title, markdown_table(heads, rows)] if rows else []
 
 
-def _carried(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+def _carried_table(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     keys = ("nn_precision", "exact", "nnt_precision", "nnt_score")
     rows = [
         [name, *(core[key] for key in keys)]
@@ -149,7 +149,7 @@ def _hard(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _unrelated(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+def _unrelated_table(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     keys = ("matches", "inliers", "planar", "raw_matches", "raw_inliers", "raw_planar")
     heads = ["descriptor", "pairs", "matches", "epipolar inliers", "homography inliers"]
     heads += ["mutual NN: matches", "epipolar inliers", "homography inliers"]

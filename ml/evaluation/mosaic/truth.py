@@ -130,8 +130,8 @@ def run_agreement(
         for i in sorted(maps_a):
             if any(k not in maps_a or k not in maps_b for k in (i, i + distance)):
                 continue
-            moved_a = _moved(maps_a[i], maps_a[i + distance], points)
-            moved_b = _moved(maps_b[i], maps_b[i + distance], points)
+            moved_a = _map_points(maps_a[i], maps_a[i + distance], points)
+            moved_b = _map_points(maps_b[i], maps_b[i + distance], points)
             in_view = (
                 np.ones(len(moved_a), np.bool_) if inside is None else _in_mask(inside, moved_a)
             )
@@ -230,10 +230,10 @@ def _rows(path: Path, key: str) -> list[tuple[int, ArrayF64]]:
         raise CorruptFileError(f"{path.name}: not UTF-8: {error.reason}") from None
     if not rows or {key, *columns} - rows[0][1].keys():
         raise CorruptFileError(f"{path.name}: expected the columns {key}, h00 to h22")
-    return [_placed(row, key, columns, f"{path.name}, line {line}") for line, row in rows]
+    return [_parse_transform(row, key, columns, f"{path.name}, line {line}") for line, row in rows]
 
 
-def _placed(
+def _parse_transform(
     row: Mapping[str, str | None], key: str, columns: Sequence[str], where: str
 ) -> tuple[int, ArrayF64]:
     number, *values = (_number(row[name], f"{where}: {name}") for name in (key, *columns))
@@ -257,7 +257,7 @@ def _corner_error(motion: npt.NDArray[Any], other: npt.NDArray[Any], corners: Ar
     return _distance(transform_points(motion, corners), transform_points(other, corners))
 
 
-def _moved(to: FrameMaps, of: FrameMaps, xy: ArrayF64) -> ArrayF64:
+def _map_points(to: FrameMaps, of: FrameMaps, xy: ArrayF64) -> ArrayF64:
     """Map points of one frame to another one."""
     return to.to_frame(of.to_plane(xy)[0][0])[0][0]
 

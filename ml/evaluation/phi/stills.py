@@ -34,7 +34,7 @@ _SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif")
 
 def clean_stills(data: Path) -> Iterator[ImageU8]:
     """Images without text."""
-    for path in _measured(data):
+    for path in _stills_to_measure(data):
         yield without_text(read_still(path))
     for folder, pattern, step in _CLEAN.values():
         paths = sorted(path for path in (data / folder).rglob(pattern) if path.suffix in _SUFFIXES)
@@ -55,7 +55,7 @@ def dated_stills(data: Path) -> Iterator[ImageU8]:
 
 def device_stills(data: Path) -> Iterator[ImageU8]:
     """Stills in which a device wrote its maker's name or a measurement."""
-    for path in _measured(data):
+    for path in _stills_to_measure(data):
         yield read_still(path)
     for path in sorted((data / _GI).glob("Exp*.jpg")):
         yield read_still(path)
@@ -89,7 +89,7 @@ def small(image: ImageU8) -> ImageU8:
     )
 
 
-def _measured(data: Path) -> list[Path]:
+def _stills_to_measure(data: Path) -> list[Path]:
     paths = sorted((data / _STILLS).glob("*.jpg"))
     return [path for path in paths if path.name.startswith(_OPERATIONS)]
 

@@ -106,7 +106,7 @@ def measure_text(
 
     for number, case in enumerate(drawn):
         pictures = [
-            list(islice(_drawn(clean, case, is_identifying, rng), lines))
+            list(islice(_draw_text(clean, case, is_identifying, rng), lines))
             for is_identifying, rng in (
                 (True, np.random.default_rng((seed, number, 0))),
                 (False, np.random.default_rng((seed, number, 1))),
@@ -119,7 +119,7 @@ def measure_text(
     return {"cases": scores, "cpu_s": cpu_s}
 
 
-def _drawn(
+def _draw_text(
     grounds: list[ImageU8], case: str, is_identifying: bool, rng: np.random.Generator
 ) -> Iterator[ImageU8]:
     line_of = identifying_line if is_identifying else other_line

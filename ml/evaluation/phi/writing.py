@@ -82,7 +82,7 @@ def overlay(ground: ImageU8, line: str, style: Writing, rng: np.random.Generator
         ground: (H, W, 3).
     """
     image = _part(ground, rng)
-    ink = _turned(_ink(line, style.height_px, rng), float(rng.uniform(*style.turns_deg)))
+    ink = _rotate(_ink(line, style.height_px, rng), float(rng.uniform(*style.turns_deg)))
     height, width = ink.shape
     room = (image.shape[1] - width, image.shape[0] - height)
     x, y = (int(rng.integers(0, max(1, max_offset))) for max_offset in room)
@@ -91,7 +91,7 @@ def overlay(ground: ImageU8, line: str, style: Writing, rng: np.random.Generator
     under = float(place.mean())
     level = under + float(rng.uniform(*style.contrast)) * (1 if under < 128 else -1)
     place[:] = np.clip(place * (1 - ink) + level * ink, 0, 255)
-    return _stored(image)
+    return _jpeg_round_trip(image)
 
 
 def label(lines: Lines, rng: np.random.Generator) -> ImageU8:
@@ -105,7 +105,7 @@ def label(lines: Lines, rng: np.random.Generator) -> ImageU8:
     paper = np.rot90(paper, int(rng.integers(4)))
     image = np.full((SIZE_PX[1], SIZE_PX[0], 3), 235, np.uint8)
     image[90:390, 40:340] = paper
-    return _stored(image)
+    return _jpeg_round_trip(image)
 
 
 def _part(ground: ImageU8, rng: np.random.Generator) -> ImageU8:
@@ -138,7 +138,7 @@ def _stroke_ink(line: str, height_px: int, font: int) -> ArrayF32:
     return np.asarray(ink / 255, np.float32)
 
 
-def _turned(ink: ArrayF32, deg: float) -> ArrayF32:
+def _rotate(ink: ArrayF32, deg: float) -> ArrayF32:
     if not deg:
         return ink
     height, width = ink.shape
@@ -150,6 +150,6 @@ def _turned(ink: ArrayF32, deg: float) -> ArrayF32:
     return np.asarray(turned[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1], np.float32)
 
 
-def _stored(image: ImageU8) -> ImageU8:
+def _jpeg_round_trip(image: ImageU8) -> ImageU8:
     coded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY])[1]
     return np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR), np.uint8)

@@ -87,7 +87,7 @@ def split_patients(
         )
     labels = sorted({record.label for record in records})
     counts = _counts(records, names, labels)
-    best = _evolved(counts, config, progress)
+    best = _evolve(counts, config, progress)
     return _folds(best, names, len(labels), counts, config)
 
 
@@ -107,7 +107,7 @@ def _counts(records: Sequence[RoiRecord], names: Sequence[str], labels: Sequence
     return counts
 
 
-def _evolved(counts: ArrayF64, config: SplitConfig, progress: Progress) -> ArrayI64:
+def _evolve(counts: ArrayF64, config: SplitConfig, progress: Progress) -> ArrayI64:
     rng = np.random.default_rng(config.seed)
     size = (config.population, len(counts))
     lives = rng.integers(config.folds, size=size)

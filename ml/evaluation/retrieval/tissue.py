@@ -170,7 +170,7 @@ def section_queries(
         with open_slide(path) as slide:
             rng = np.random.default_rng((seed, number))
             squares = list(islice(random_tissue_regions(slide, regions, rng), regions))
-            vectors.append(_embedded(method, slide, squares))
+            vectors.append(_embed_squares(method, slide, squares))
         progress(number + 1, len(files), f"{method.name}: regions of slides")
     queries = []
     for number, path in enumerate(sections):
@@ -230,7 +230,7 @@ def _score(
     }
 
 
-def _embedded(method: _Method, slide: SlideImage, squares: Sequence[object]) -> ArrayF32:
+def _embed_squares(method: _Method, slide: SlideImage, squares: Sequence[object]) -> ArrayF32:
     vectors = []
     for square in squares:
         try:

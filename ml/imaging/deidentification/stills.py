@@ -125,7 +125,7 @@ def clean_webp(source: Path, target: Path, cleaned: DeidentificationResult) -> N
     if data[end:].strip(b"\0"):
         cleaned.add_removed("data after the image")
     absent = _WEBP_XMP | (0 if b"EXIF" in dict(chunks) else _WEBP_EXIF)
-    out = b"".join(_riff(kind, _flagged(kind, body, ~absent)) for kind, body in chunks)
+    out = b"".join(_riff(kind, _set_flags(kind, body, ~absent)) for kind, body in chunks)
     target.write_bytes(b"RIFF" + struct.pack("<I", len(out) + 4) + b"WEBP" + out)
 
 
@@ -222,5 +222,5 @@ def _riff(kind: bytes, body: bytes) -> bytes:
     return kind + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
 
 
-def _flagged(kind: bytes, body: bytes, flags: int) -> bytes:
+def _set_flags(kind: bytes, body: bytes, flags: int) -> bytes:
     return bytes(byte & flags for byte in body[:1]) + body[1:] if kind == b"VP8X" else body

@@ -103,7 +103,7 @@ def level_of(slide: SlideDescription, number: int, coding: Coding) -> Dataset:
     _add_pixels(data, coding)
     _add_image(data, slide, number)
     _add_dimensions(data, slide)
-    data.SharedFunctionalGroupsSequence = [_shared(slide, number)]
+    data.SharedFunctionalGroupsSequence = [_shared_groups(slide, number)]
     data.OpticalPathSequence = [_optical_path(slide, coding)]
     _add_specimen(data, slide)
     return data
@@ -200,7 +200,7 @@ def _add_dimensions(data: Dataset, slide: SlideDescription) -> None:
     data.DimensionIndexSequence = indexes
 
 
-def _shared(slide: SlideDescription, number: int) -> Dataset:
+def _shared_groups(slide: SlideDescription, number: int) -> Dataset:
     """Functional groups that are the same for all frames."""
     from pydicom.dataset import Dataset
 

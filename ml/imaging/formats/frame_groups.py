@@ -65,7 +65,7 @@ def read_head(file: BinaryIO) -> FileDataset:
     """
     from pydicom.filereader import read_partial
 
-    with _bounded(file) as bounded:
+    with _limit_reads(file) as bounded:
         return read_partial(bounded, stop_when=_is_end_of_head)
 
 
@@ -133,7 +133,7 @@ def read_rest(file: BinaryIO, *, is_implicit: bool, encoding: str | list[str]) -
     """Attributes between the functional groups and the pixels."""
     from pydicom.filereader import read_dataset
 
-    with _bounded(file) as bounded:
+    with _limit_reads(file) as bounded:
         dataset = read_dataset(
             bounded, is_implicit, True, stop_when=_is_pixels, parent_encoding=encoding
         )
@@ -180,7 +180,7 @@ def pydicom_errors_as_corrupt() -> Iterator[None]:
 
 
 @contextmanager
-def _bounded(file: BinaryIO, max_bytes: int = MAX_BYTES) -> Iterator[BinaryIO]:
+def _limit_reads(file: BinaryIO, max_bytes: int = MAX_BYTES) -> Iterator[BinaryIO]:
     """Limit the reads of a file; errors as in ``pydicom_errors_as_corrupt``."""
     bounded = _Bounded(file, max_bytes)
     try:
@@ -218,7 +218,7 @@ def _item(file: BinaryIO) -> tuple[bytes, int]:
 def _group(file: BinaryIO, is_implicit: bool, encoding: str | list[str]) -> Dataset:
     from pydicom.filereader import read_sequence_item
 
-    with _bounded(file, MAX_GROUP_BYTES) as bounded:
+    with _limit_reads(file, MAX_GROUP_BYTES) as bounded:
         group = read_sequence_item(bounded, is_implicit, True, encoding)
     if group is None:
         raise CorruptFileError(_DAMAGED)

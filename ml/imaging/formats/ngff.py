@@ -105,7 +105,7 @@ def _find_image(store: ZarrStore) -> NgffImage:
     levels = tuple(str(dataset["path"]) for dataset in multiscale["datasets"])
     if not 1 <= len(levels) <= _MAX_LEVELS or len(set(levels)) < len(levels):
         raise CorruptFileError("the metadata of the levels of the OME-Zarr image is damaged")
-    array = read_array(store, _joined(path, levels[0]))
+    array = read_array(store, _join(path, levels[0]))
     axes = _axes(multiscale, len(array.shape))
     require_slide_size(array.shape[-1], array.shape[-2])
     scale = _scale(multiscale, axes)
@@ -135,7 +135,7 @@ def _largest(store: ZarrStore) -> str:
             break
         is_secondary = number < len(images) and secondary_name(images[number].name)
         first = str(attributes["multiscales"][0]["datasets"][0]["path"])
-        shape = read_array(store, _joined(str(number), first)).shape
+        shape = read_array(store, _join(str(number), first)).shape
         pixels = 0 if is_secondary else shape[-1] * shape[-2]
         if pixels > largest:
             best, largest = str(number), pixels
@@ -157,7 +157,7 @@ def _version(version: Any) -> str:
     return version if isinstance(version, str) and re.fullmatch(r"\d\.\d", version) else "0.5"
 
 
-def _joined(path: str, level: str) -> str:
+def _join(path: str, level: str) -> str:
     return f"{path}/{level}" if path else level
 
 

@@ -40,7 +40,7 @@ def evidence(pictures: Sequence[tuple[PixelFinding, ImageU8]]) -> bytes:
 
 
 def _overview(image: ImageU8, findings: Sequence[PixelFinding]) -> ImageU8:
-    small = _scaled(image, min(WIDTH_PX / image.shape[1], _OVERVIEW_HEIGHT_PX / image.shape[0]))
+    small = _scale(image, min(WIDTH_PX / image.shape[1], _OVERVIEW_HEIGHT_PX / image.shape[0]))
     high, wide = small.shape[:2]
     for finding in findings:
         corner = (round(finding.x * wide) - 2, round(finding.y * high) - 2)
@@ -60,12 +60,12 @@ def _place(image: ImageU8, finding: PixelFinding) -> ImageU8:
     bottom = round((finding.y + finding.height) * high + margin)
     right = round((finding.x + finding.width) * wide + margin)
     cut = image[top : max(bottom, top + 1), left : max(right, left + 1)]
-    return _scaled(
+    return _scale(
         cut, min(WIDTH_PX / cut.shape[1], _PLACE_HEIGHT_PX / cut.shape[0], _MAX_ENLARGEMENT)
     )
 
 
-def _scaled(image: ImageU8, scale: float) -> ImageU8:
+def _scale(image: ImageU8, scale: float) -> ImageU8:
     size = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
     method = cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC
     return np.ascontiguousarray(cv2.resize(image, size, interpolation=method), np.uint8)

@@ -73,7 +73,7 @@ def device(*, path: str, progress: Progress = no_progress) -> JsonObject:
             texts = _of_slide(source) if kind == "slide" else _of_still(source)
     except _UNREADABLE:
         texts = []
-    return {"device": _joined(texts)}
+    return {"device": _join_texts(texts)}
 
 
 def _of_dicom(file: BinaryIO) -> list[str]:
@@ -133,7 +133,7 @@ def _of_still(path: Path) -> list[str]:
         return [str(exif.get(tag, "")) for tag in _TIFF_TAGS]
 
 
-def _joined(texts: Iterable[str]) -> str:
+def _join_texts(texts: Iterable[str]) -> str:
     """Each printable text once, without converters, separated by spaces."""
     words = ("".join(c for c in text if c.isprintable()).strip() for text in texts)
     names = dict.fromkeys(word for word in words if word and not _CONVERTERS.match(word))

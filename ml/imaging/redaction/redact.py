@@ -101,7 +101,9 @@ def redact_slide(
         rows = _rows(slide, pixel_boxes(boxes_from_json(boxes), size))
         with image_of_rows(size, rows) as image:
             write_pyramid(
-                _described(image, slide), Path(out_dir) / REDACTED_NAME, progress=_named(progress)
+                _copy_metadata(image, slide),
+                Path(out_dir) / REDACTED_NAME,
+                progress=_name_phase(progress),
             )
     return {}
 
@@ -129,7 +131,7 @@ def redact_video(
     transcoding = transcode_h264(
         path,
         Path(out_dir) / REDACTED_NAME,
-        _named(progress),
+        _name_phase(progress),
         table=table,
         boxes=boxes_from_json(boxes),
         crf=VIDEO_CRF,
@@ -160,7 +162,7 @@ def _rows(slide: SlideImage, boxes: list[tuple[int, int, int, int]]) -> Iterator
         yield rows
 
 
-def _described(image: Any, slide: SlideImage) -> Any:
+def _copy_metadata(image: Any, slide: SlideImage) -> Any:
     """The picture with the scale and the colour profile of a slide."""
     mpp_x, mpp_y = plausible_mpp(slide.info.mpp_x, slide.info.mpp_y)
     if mpp_x is not None and mpp_y is not None:
@@ -171,5 +173,5 @@ def _described(image: Any, slide: SlideImage) -> Any:
     return image
 
 
-def _named(progress: Progress) -> Progress:
+def _name_phase(progress: Progress) -> Progress:
     return lambda done, total, _: progress(done, total, _PHASE)

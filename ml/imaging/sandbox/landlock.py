@@ -55,12 +55,12 @@ def restrict(reads: Iterable[Path], writes: Iterable[Path]) -> bool:
         _SCOPED if abi >= _SCOPED_SINCE else 0,
     )
     size = 24 if abi >= _SCOPED_SINCE else 16 if abi >= _NET_SINCE else 8
-    ruleset = _checked(_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0))
+    ruleset = _check_result(_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0))
     try:
         for access, paths in ((_READ, reads), (_WRITE, writes)):
             for path in paths:
                 _allow(ruleset, path, access & attributes.fs)
-        _checked(_call(_RESTRICT_SELF, ruleset, 0))
+        _check_result(_call(_RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
     return abi >= _NET_SINCE
@@ -72,7 +72,7 @@ def _allow(ruleset: int, path: Path, access: int) -> None:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             access &= _OF_FILES
         rule = _PathBeneath(access, fd)
-        _checked(_call(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0))
+        _check_result(_call(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0))
     finally:
         os.close(fd)
 
@@ -81,7 +81,7 @@ def _call(number: int, *arguments: object) -> int:
     return int(ctypes.CDLL(None, use_errno=True).syscall(number, *arguments))
 
 
-def _checked(answer: int) -> int:
+def _check_result(answer: int) -> int:
     if answer < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"Landlock: {os.strerror(code)}")

@@ -30,7 +30,7 @@ def restrict(reads: Iterable[Path], writes: Iterable[Path], *, root: Path) -> No
         OSError: the kernel lets this user have no namespace.
     """
     user, group = os.geteuid(), os.getegid()
-    _checked(_libc().unshare(_NEWUSER | _NEWNS | _NEWNET | _NEWIPC))
+    _check_result(_libc().unshare(_NEWUSER | _NEWNS | _NEWNET | _NEWIPC))
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
@@ -41,8 +41,8 @@ def restrict(reads: Iterable[Path], writes: Iterable[Path], *, root: Path) -> No
         for place in dict.fromkeys((path, path.resolve())):
             _bind(path, root / place.relative_to("/"), read_only=read_only)
     os.chdir(root)
-    _checked(_libc().syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."))
-    _checked(_libc().umount2(b".", _DETACH))
+    _check_result(_libc().syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."))
+    _check_result(_libc().umount2(b".", _DETACH))
     os.chdir("/")
 
 
@@ -73,14 +73,14 @@ def _bind(path: Path, place: Path, *, read_only: bool) -> None:
 
 def _mount(source: str | None, target: Path, flags: int, *, kind: str | None = None) -> None:
     names = [None if name is None else os.fsencode(name) for name in (source, target, kind)]
-    _checked(_libc().mount(*names, ctypes.c_ulong(flags), None))
+    _check_result(_libc().mount(*names, ctypes.c_ulong(flags), None))
 
 
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(answer: int) -> None:
+def _check_result(answer: int) -> None:
     if answer < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"namespace: {os.strerror(code)}")

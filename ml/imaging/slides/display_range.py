@@ -82,18 +82,18 @@ def range_of(values: Values, depth: StatedDepth) -> DisplayRange:
     """
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values.reshape(-1)
     if not finite.size:
-        return _ordered(0.0, 1.0, depth)
+        return _make_range(0.0, 1.0, depth)
     low, high = (float(v) for v in np.percentile(finite, (_TAIL_PERCENT, 100 - _TAIL_PERCENT)))
     if depth.high is not None and high <= depth.high:
-        return _ordered(min(depth.low or 0.0, low), depth.high, depth)
+        return _make_range(min(depth.low or 0.0, low), depth.high, depth)
     if low < 0 or not (values.dtype.kind in "ui" or np.all(np.mod(finite, 1) == 0)):
         is_unit = low >= 0 and high <= 1
-        return _ordered(*((0.0, 1.0) if is_unit else (low, high)), depth)
+        return _make_range(*((0.0, 1.0) if is_unit else (low, high)), depth)
     if values.dtype.kind == "f" and high <= 1:
-        return _ordered(0.0, 1.0, depth)
+        return _make_range(0.0, 1.0, depth)
     usable_bits = 8 * values.dtype.itemsize - int(values.dtype.kind == "i")
     bits = max(min(_MIN_BITS, usable_bits), math.ceil(math.log2(high + 1)))
-    return _ordered(0.0, float(2**bits - 1), depth)
+    return _make_range(0.0, float(2**bits - 1), depth)
 
 
 def sampled(read: Callable[[int, int, int, int], Values], width_px: int, height_px: int) -> Values:
@@ -133,7 +133,7 @@ def shown(values: Values, display_range: DisplayRange, *, has_alpha: bool = Fals
     return np.ascontiguousarray(np.broadcast_to(rgb, (*rgb.shape[:2], 3)))
 
 
-def _ordered(low: float, high: float, depth: StatedDepth) -> DisplayRange:
+def _make_range(low: float, high: float, depth: StatedDepth) -> DisplayRange:
     if high <= low:
         high = low + 1.0
     return DisplayRange(high, low) if depth.is_inverted else DisplayRange(low, high)

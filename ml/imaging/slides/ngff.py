@@ -41,7 +41,7 @@ def write_ngff_pyramid(source: Path, target: Path, progress: Progress = no_progr
     with open_zarr(source) as store:
         image = _with_windows(find_image(store))
         with image_of_rows(image.size_px, _rows(image)) as picture:
-            return write_pyramid(_scaled(picture, image), target, progress=progress)
+            return write_pyramid(_set_resolution(picture, image), target, progress=progress)
 
 
 def ngff_levels(store: ZarrStore, image: NgffImage) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def _boxes(
     return read
 
 
-def _scaled(picture: Any, image: NgffImage) -> Any:
+def _set_resolution(picture: Any, image: NgffImage) -> Any:
     mpp_x, mpp_y = plausible_mpp(image.mpp_x, image.mpp_y)
     if mpp_x is None or mpp_y is None:
         return picture

@@ -194,7 +194,7 @@ class PrefetchProcess:
         Raises:
             OSError, ValueError: The process has ended.
         """
-        process, pixels = self._started()
+        process, pixels = self._start_process()
         if process.stdin is None or process.stdout is None:
             raise OSError("a reader without pipes")
         request = source.request
@@ -235,7 +235,7 @@ class PrefetchProcess:
             process.stdout.close()
         return process.returncode
 
-    def _started(self) -> tuple[subprocess.Popen[str], ArrayU8]:
+    def _start_process(self) -> tuple[subprocess.Popen[str], ArrayU8]:
         if self._shared is None:
             self._shared = _shared_memory()
         descriptor, pixels = self._shared

@@ -61,7 +61,7 @@ def _serve(request: dict[str, Any], memory: Any, slides: _OpenSlides) -> None:
     if not capacity:
         return  # a single patch is larger than the buffer: the caller reads it
     display_range = request["display_range"]
-    slide = _opened(
+    slide = _open_slide(
         request["path"], DisplayRange(**display_range) if display_range else None, slides
     )
     source = SlidePatches(
@@ -81,7 +81,7 @@ def _reply(count: int) -> None:
     sys.stdout.flush()
 
 
-def _opened(path: str, display_range: DisplayRange | None, slides: _OpenSlides) -> SlideImage:
+def _open_slide(path: str, display_range: DisplayRange | None, slides: _OpenSlides) -> SlideImage:
     state = Path(path).stat()
     key = (path, state.st_mtime_ns, state.st_size, display_range)
     if key not in slides:

@@ -113,13 +113,13 @@ class TileSource:
             raise TileOutsideError(f"no level {level}: the slide has 0 to {len(self.levels) - 1}")
         index = self._indexes[level]
         if index is None:
-            return self._decoded(level, col, row, with_profile=with_profile)
+            return self._decode_tile(level, col, row, with_profile=with_profile)
         if not (0 <= col < index.columns and 0 <= row < index.rows):
             raise self._outside(level, col, row)
         at = row * index.columns + col
         count = index.counts[at]
         if count < _MIN_BYTES:  # a sparse tile
-            return self._decoded(
+            return self._decode_tile(
                 level,
                 col,
                 row,
@@ -215,7 +215,7 @@ class TileSource:
             StoredCoding(directory.photometric == RGB, frame.coding == _SOF_BASELINE),
         )
 
-    def _decoded(
+    def _decode_tile(
         self, level: int, col: int, row: int, *, with_profile: bool, as_rgb: bool = False
     ) -> EncodedTile:
         grid = self.levels[level]

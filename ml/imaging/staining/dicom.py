@@ -57,11 +57,11 @@ def preparation_of(stain: str, specimen_id: str) -> list[Dataset]:
     stain_entry = next(
         (known_stain for known_stain in STAINS if known_stain.name == stain), Stain(stain)
     )
-    substances = [_coded(_USING, ("SCT", code, MEANINGS[code])) for code in stain_entry.codes]
+    substances = [_code_item(_USING, ("SCT", code, MEANINGS[code])) for code in stain_entry.codes]
     step = Dataset()
     step.SpecimenPreparationStepContentItemSequence = [
         _text(_SPECIMEN, specimen_id),
-        _coded(_PROCESSING, _STAINING),
+        _code_item(_PROCESSING, _STAINING),
         *(substances or [_text(_USING, stain)]),
     ]
     return [step]
@@ -131,7 +131,7 @@ def _group() -> dict[str, Code]:
     return {code.value: code for code in codes.cid8112.concepts.values()}
 
 
-def _coded(name: _CodeTuple, value: _CodeTuple) -> Dataset:
+def _code_item(name: _CodeTuple, value: _CodeTuple) -> Dataset:
     item = _item("CODE", name)
     item.ConceptCodeSequence = [_as_item(value)]
     return item

@@ -65,7 +65,7 @@ class FrameReader:
 
     def from_start(self) -> Iterator[tuple[int, VideoFrame]]:
         """Yield (index, frame) of every frame that decodes; the container is at its beginning."""
-        return self._indexed(decode_frames(self._container, self._stream))
+        return self._with_indexes(decode_frames(self._container, self._stream))
 
     def from_index(self, first: int) -> Iterator[tuple[int, VideoFrame]] | None:
         """Seek, and yield (index, frame) from a frame on; None if no seek leads to it."""
@@ -105,9 +105,9 @@ class FrameReader:
             frames = decode_frames(
                 self._container, self._stream, report, packet_numbers=self._packet_numbers
             )
-            yield from self._indexed(frames)
+            yield from self._with_indexes(frames)
 
-    def _indexed(
+    def _with_indexes(
         self, frames: Iterator[tuple[int, VideoFrame]]
     ) -> Iterator[tuple[int, VideoFrame]]:
         """Yield (index, frame) by the table; frames that are not in it are left out."""

@@ -62,7 +62,7 @@ def presentation_times(stamps: Sequence[int | None], rules: ClockRules) -> tuple
             last = stamp
             time = reached = stamp + offset
         elif stamp is not None and last is not None:
-            unwrapped = _unwrapped(stamp, last, rules.wrap)
+            unwrapped = _unwrap(stamp, last, rules.wrap)
             if not -_REPEAT_STEPS * rules.step <= unwrapped - last <= rules.jump:
                 restarts += 1
                 offset = reached + rules.step * (waiting + 1) - unwrapped
@@ -71,15 +71,15 @@ def presentation_times(stamps: Sequence[int | None], rules: ClockRules) -> tuple
                 time = reached = unwrapped + offset
         waiting = waiting + 1 if time is None else 0
         times.append(time)
-    return _filled(times, rules.step), restarts
+    return _fill_gaps(times, rules.step), restarts
 
 
-def _unwrapped(stamp: int, last: int, wrap: int) -> int:
+def _unwrap(stamp: int, last: int, wrap: int) -> int:
     """The stamp plus the turns of the clock that bring it nearest to the last one."""
     return stamp + wrap * round((last - stamp) / wrap) if wrap else stamp
 
 
-def _filled(times: list[int | None], step: int) -> ArrayI64:
+def _fill_gaps(times: list[int | None], step: int) -> ArrayI64:
     """Times for frames that have none: between their neighbours, or in steps at either end."""
     count = len(times)
     timed = [at for at, time in enumerate(times) if time is not None]

@@ -151,9 +151,9 @@ def _transcode(
                     if span is not None:
                         target.metadata["comment"] = _origin(index, pts * base)
                     out = _add_stream(target, stream, _even_size(geometry), base, crf)
-                picture = _prepared(frame, geometry)
+                picture = _prepare(frame, geometry)
                 if boxes:
-                    picture = _blackened(picture, boxes)
+                    picture = _black_out(picture, boxes)
                 picture.pts, picture.time_base = pts - offset, base
                 target.mux(out.encode(picture))
                 count += 1
@@ -206,14 +206,14 @@ def _even_size(geometry: DisplayGeometry) -> tuple[int, int]:
     return width + width % 2, height + height % 2
 
 
-def _prepared(frame: VideoFrame, geometry: DisplayGeometry) -> VideoFrame:
+def _prepare(frame: VideoFrame, geometry: DisplayGeometry) -> VideoFrame:
     """Upright, even-sided, 4:2:0."""
     if geometry.is_mirrored or geometry.quarter_turns:
         frame = VideoFrame.from_ndarray(frame_rgb(frame, geometry), format="rgb24")
     return for_browsers(frame, _even_size(geometry))
 
 
-def _blackened(frame: VideoFrame, boxes: Sequence[PictureBox]) -> VideoFrame:
+def _black_out(frame: VideoFrame, boxes: Sequence[PictureBox]) -> VideoFrame:
     """Copy of a 4:2:0 frame with whole macroblocks of the boxes black."""
     pixels = frame.to_ndarray()  # (H * 3 / 2, W): luma, then both chroma planes at half size
     width, height = frame.width, frame.height

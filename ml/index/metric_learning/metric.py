@@ -110,7 +110,7 @@ def learn_metric(
         relevant and discriminative components (Bar-Hillel et al. 2005; Hoi et al. 2006).
     """
     config = config or MetricConfig()
-    data = _checked(vectors, labels, patients, judged)
+    data = _check_data(vectors, labels, patients, judged)
     folds = _folds(data.patients, config)
 
     def report(fold: int) -> None:
@@ -171,7 +171,7 @@ class _Labelled:
         return _Labelled(*parts, self.judged.subset(rows))
 
 
-def _checked(
+def _check_data(
     vectors: ArrayF32, labels: Sequence[str], patients: Sequence[str], judged: Judgements | None
 ) -> _Labelled:
     raw = RegionDataset.create(vectors, labels, patients, judged)

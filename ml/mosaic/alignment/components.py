@@ -78,7 +78,9 @@ def align_components(
         inside = tuple(link for link in links if link.a in members and link.b in members)
         if inside:
             aligned.append(
-                _aligned(inside, registration, store, mask=mask, config=config, progress=progress)
+                _align_component(
+                    inside, registration, store, mask=mask, config=config, progress=progress
+                )
             )
         else:
             aligned.append(_single_frame(min(members)))
@@ -118,7 +120,7 @@ def compose_along_paths(links: Sequence[Link], anchor: int) -> dict[int, ArrayF6
     return placed
 
 
-def _aligned(
+def _align_component(
     links: tuple[Link, ...],
     registration: Registration,
     store: LoopKeyframeStore,
@@ -152,7 +154,7 @@ def _aligned(
     links = _agreeing_links(links, adjustment.transforms)
     adjustment = adjust_transforms(adjustment.transforms, links, anchor, model=model, mask=mask)
     placed = _linked_frames(_plausible_frames(adjustment.transforms, mask), links)
-    covariance, sigma = _spread(adjustment, mask)
+    covariance, sigma = _uncertainty(adjustment, mask)
     return AlignedComponent(placed, anchor, links, _errors(placed, links), covariance, sigma)
 
 
@@ -174,7 +176,7 @@ def _agreeing_links(links: tuple[Link, ...], placed: dict[int, ArrayF64]) -> tup
     return good if good and _is_connected(good, list(placed)) else links
 
 
-def _spread(
+def _uncertainty(
     adjustment: Adjustment, mask: ArrayBool
 ) -> tuple[dict[int, ArrayF64], dict[int, float]]:
     """Covariance of (x, y, rotation) of the view's middle, and RMS sigma of its corners.

@@ -77,14 +77,14 @@ def make_problem(links: Sequence[Link], row: dict[int, int], mask: ArrayBool) ->
         link=np.repeat(np.arange(len(used)), counts),
         x=x,
         y=(np.concatenate([link.xy_b for link in used]) - centre) / radius,
-        root=np.concatenate([_floored(link.root_info) for link in used]) * radius,
+        root=np.concatenate([_add_noise_floor(link.root_info) for link in used]) * radius,
         to_unit=np.linalg.inv(from_unit),
         from_unit=from_unit,
         unit_px=radius,
     )
 
 
-def _floored(root: ArrayF64) -> ArrayF64:
+def _add_noise_floor(root: ArrayF64) -> ArrayF64:
     """(P, 2, 2) roots of the information that is left once ``FLOOR_PX`` of noise is added."""
     values, vectors = np.linalg.eigh(root @ root.transpose(0, 2, 1))
     values = np.maximum(values, 0)

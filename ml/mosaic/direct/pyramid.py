@@ -79,7 +79,7 @@ def direct_view(grey: ArrayF32, mask: ArrayBool) -> DirectView:
         size = (max(8, round(grey.shape[1] * share)), max(8, round(grey.shape[0] * share)))
         small = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.float32)
         inside = cv2.resize(mask.astype(np.float32), size, interpolation=cv2.INTER_AREA) > 0.99
-        images.append(_normalised(small, inside))
+        images.append(_normalise(small, inside))
         # along the rim the band is one-sided
         rim = np.ones((2 * RIM_PX + 1, 2 * RIM_PX + 1), np.uint8)
         masks.append(cv2.erode(inside.astype(np.uint8), rim, borderValue=1) > 0)
@@ -102,7 +102,7 @@ def _steepest_px(energy: ArrayF32, mask: ArrayBool) -> tuple[np.ndarray, np.ndar
     return np.divmod(inside, mask.shape[1])
 
 
-def _normalised(image: ArrayF32, inside: ArrayBool) -> ArrayF32:
+def _normalise(image: ArrayF32, inside: ArrayBool) -> ArrayF32:
     """Band-passed, divided by the local contrast, zero outside."""
     mass = inside.astype(np.float32)
 

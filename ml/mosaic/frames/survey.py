@@ -220,10 +220,10 @@ class _Measuring:
             size_px=self.size_px,
             names=tuple(frame[3] for frame in self._frames),
         )
-        return new if self._known is None else _joined(self._known, new)
+        return new if self._known is None else _concatenate(self._known, new)
 
 
-def _joined(earlier: FrameMeasures, new: FrameMeasures) -> FrameMeasures:
+def _concatenate(earlier: FrameMeasures, new: FrameMeasures) -> FrameMeasures:
     return replace(
         new,
         index=np.concatenate([earlier.index, new.index]),

@@ -37,14 +37,14 @@ class UndistortedSource:
     def frames(self, first: int = 0) -> Iterator[SourceFrame]:
         """Yield every frame, corrected."""
         for frame in self._source.frames(first):
-            yield frame if frame.rgb is None else replace(frame, rgb=self._corrected(frame.rgb))
+            yield frame if frame.rgb is None else replace(frame, rgb=self._correct(frame.rgb))
 
     def undistorted_mask(self, mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Warp a mask of the uncorrected frames, (H, W), to the corrected ones."""
         plane = np.asarray(mask).astype(np.uint8)
         return cv2.remap(plane, *self._map(plane), cv2.INTER_NEAREST).astype(mask.dtype)
 
-    def _corrected(self, rgb: ImageU8) -> ImageU8:
+    def _correct(self, rgb: ImageU8) -> ImageU8:
         return np.asarray(cv2.remap(rgb, *self._map(rgb), cv2.INTER_LINEAR), np.uint8)
 
     def _map(self, pixels: npt.NDArray[Any]) -> tuple[ArrayF32, ArrayF32]:

@@ -99,7 +99,7 @@ def proven_k1(pairs: Sequence[_ViewPair], held_out: Sequence[_ViewPair]) -> floa
     k1 = _search(pairs)
     if abs(k1) * _rim_radius(pairs[0].a) ** 3 * 0.5 * max(pairs[0].a.grey.shape) < MIN_RIM_PX:
         return None
-    plain, corrected = _unexplained(held_out, 0.0), _unexplained(held_out, k1)
+    plain, corrected = _unexplained_shares(held_out, 0.0), _unexplained_shares(held_out, k1)
     better = float((corrected < plain).mean())
     gain = 1 - float(corrected.mean()) / max(float(plain.mean()), 1e-9)
     return round(k1, 4) if gain >= MIN_GAIN and better >= MIN_SHARE else None
@@ -111,7 +111,7 @@ def _search(pairs: Sequence[_ViewPair]) -> float:
 
     def cost_at(k1: float) -> float:
         if k1 not in cost:
-            cost[k1] = float(_unexplained(pairs, k1).mean())
+            cost[k1] = float(_unexplained_shares(pairs, k1).mean())
         return cost[k1]
 
     best, step = 0.0, STEP
@@ -127,7 +127,7 @@ def _search(pairs: Sequence[_ViewPair]) -> float:
     return best
 
 
-def _unexplained(pairs: Sequence[_ViewPair], k1: float) -> ArrayF64:
+def _unexplained_shares(pairs: Sequence[_ViewPair], k1: float) -> ArrayF64:
     """(P,): 1 - ncc^2 of each pair after alignment; 1 if it cannot be aligned."""
     generators = motion_generators("homography")
     alignments = [
@@ -189,7 +189,7 @@ def _pairs(source: FrameSource, survey: Survey) -> list[_ViewPair]:
             anchor, motion = view, np.eye(3)
         else:
             motion = motion @ step
-            if _moved(motion, view) > MOVED_SHARE * max(view.grey.shape):
+            if _motion_px(motion, view) > MOVED_SHARE * max(view.grey.shape):
                 pairs.append(_ViewPair(view, anchor, motion / motion[2, 2]))
                 anchor, motion = view, np.eye(3)
         if len(pairs) == MAX_PAIRS:
@@ -207,6 +207,6 @@ def _steps(source: FrameSource, survey: Survey) -> Iterator[tuple[FrameView, Arr
         last = view
 
 
-def _moved(motion: ArrayF64, view: FrameView) -> float:
+def _motion_px(motion: ArrayF64, view: FrameView) -> float:
     middle = np.array([[view.grey.shape[1] / 2, view.grey.shape[0] / 2]])
     return float(np.hypot(*(transform_points(motion, middle) - middle)[0]))

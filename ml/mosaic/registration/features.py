@@ -57,7 +57,7 @@ def link_features(
     required = max(config.min_inliers, config.min_inlier_share * len(xy_a))
     if inliers < required or not is_plausible(estimate.matrix, xy_a[estimate.inliers]):
         return None
-    keep = _thinned(xy_a, estimate.inliers, score)
+    keep = _thin(xy_a, estimate.inliers, score)
     return Link(
         a.view.position,
         b.view.position,
@@ -96,7 +96,7 @@ def _moving(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
     return np.ones(len(shift), np.bool_)
 
 
-def _thinned(xy: ArrayF32, inliers: ArrayBool, score: ArrayF32) -> np.ndarray:
+def _thin(xy: ArrayF32, inliers: ArrayBool, score: ArrayF32) -> np.ndarray:
     """Indices of at most LINK_POINTS inliers, spread evenly over the frame."""
     rows = np.flatnonzero(inliers)
     points = Keypoints(xy[rows], score[rows], rows.astype(np.float32), score[rows])

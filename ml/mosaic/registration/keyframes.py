@@ -140,9 +140,9 @@ class _Registrar:
         last = self.recent[-1] if self.recent else None
         aligned = None
         if last is not None:
-            aligned = self._aligned(view, last.view, self.motion, SURE_NCC)
+            aligned = self._align(view, last.view, self.motion, SURE_NCC)
             if aligned is None:
-                aligned = self._aligned(view, last.view, np.eye(3), SURE_NCC)
+                aligned = self._align(view, last.view, np.eye(3), SURE_NCC)
             if aligned is not None:
                 self.motion = aligned.matrix
                 moved = self._motion_px(aligned.matrix)
@@ -250,7 +250,7 @@ class _Registrar:
             fixed_pattern_digest,
         )
 
-    def _aligned(
+    def _align(
         self, a: FrameView, b: FrameView, start: ArrayF64, min_ncc: float
     ) -> DirectAlignment | None:
         alignment = align_views(

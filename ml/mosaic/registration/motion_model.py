@@ -87,7 +87,7 @@ def choose_model(source: FrameSource, survey: Survey, config: MosaicConfig) -> s
         frame_view(position, rgb, survey)
         for position, rgb in islice(usable_frames(source, survey), SAMPLE_FRAMES)
     ]
-    unexplained = np.array([row for row in _unexplained(views) if row is not None])
+    unexplained = np.array([row for row in _unexplained_shares(views) if row is not None])
     if len(unexplained) < 3:
         return DEFAULT
     mean = unexplained.mean(axis=0)
@@ -103,7 +103,7 @@ def composed_model(model: str) -> str:
     return "affine" if model == "homography" else model
 
 
-def _unexplained(views: list[FrameView]) -> list[list[float] | None]:
+def _unexplained_shares(views: list[FrameView]) -> list[list[float] | None]:
     """Per pair, by model: 1 - ncc^2 after alignment; None if it cannot be aligned."""
     if len(views) <= GAP:
         return []
@@ -111,7 +111,7 @@ def _unexplained(views: list[FrameView]) -> list[list[float] | None]:
     pairs = [
         (views[first + GAP], views[first], start)
         for first in range(0, len(views) - GAP, 3)
-        if (start := _composed(steps[first : first + GAP])) is not None
+        if (start := _compose(steps[first : first + GAP])) is not None
     ]
     return [_by_model(later, earlier, start) for later, earlier, start in pairs]
 
@@ -121,7 +121,7 @@ def _step(later: FrameView, earlier: FrameView) -> ArrayF64 | None:
     return None if alignment is None or alignment.ncc < MIN_NCC else alignment.matrix
 
 
-def _composed(steps: list[ArrayF64 | None]) -> ArrayF64 | None:
+def _compose(steps: list[ArrayF64 | None]) -> ArrayF64 | None:
     product = np.eye(3)
     for step in steps:
         if step is None:

@@ -58,7 +58,7 @@ def foundation_encoder(
         model, prefix = load_transformers(str(path.parent), where)
         network: nn.Module = TokenPool(model, str(recipe.pool), prefix=prefix)
     else:
-        network = load_tensors(_uninitialised(recipe), _tensors(path, recipe), where)
+        network = load_tensors(_uninitialised_network(recipe), _tensors(path, recipe), where)
     encoder = PublishedEncoder(
         where, network, recipe.transform, device=select_compute(device).device, half=recipe.half
     )
@@ -87,7 +87,7 @@ def weights_file(recipe: Recipe) -> Path:
             path = Path(folder) / recipe.name / file
             if path.is_file():
                 return path
-    cached = _cached(recipe)
+    cached = _cached_weights(recipe)
     if cached is None:
         request = "ask for access at" if recipe.gated else "read its licence at"
         raise WeightsError(
@@ -99,7 +99,7 @@ def weights_file(recipe: Recipe) -> Path:
     return cached
 
 
-def _cached(recipe: Recipe) -> Path | None:
+def _cached_weights(recipe: Recipe) -> Path | None:
     if importlib.util.find_spec("huggingface_hub") is None:  # part of the extra ``hub``
         return None
     from huggingface_hub import try_to_load_from_cache
@@ -123,7 +123,7 @@ class _PooledTokens(VisionTransformer):
         return pool_tokens(super().forward(pixels), self._pool, prefix=self.config.prefix)
 
 
-def _uninitialised(recipe: Recipe) -> nn.Module:
+def _uninitialised_network(recipe: Recipe) -> nn.Module:
     """Create the network without initial values, as random ones take long for a billion weights."""
     with torch.device("meta"):
         network = foundation_network(recipe)

@@ -70,7 +70,7 @@ def estimate_stain(
         away from the background, Ruifrok and Johnston's deconvolution); departs from it by a
         nucleus mask without a network and by a quantile of the direction instead of its mean.
     """
-    config = _validated(config)
+    config = _validate(config)
     fields = tissue_fields(slide, mpp=mpp, field_mpp=config.field_mpp, count=config.fields)
     reason = _transmission_problem(fields.thumbnail, fields.tissue_share)
     if reason:
@@ -215,7 +215,7 @@ def _median_direction(od: ArrayF64) -> ArrayF64:
     return np.asarray(middle / np.linalg.norm(middle))
 
 
-def _validated(config: StainConfig | None) -> StainConfig:
+def _validate(config: StainConfig | None) -> StainConfig:
     config = config or StainConfig()
     if config.method not in STAIN_METHODS:
         raise BadInputError(

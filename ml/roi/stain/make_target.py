@@ -67,11 +67,11 @@ def _text(value: object) -> str:
 def _rows(values: list[object]) -> list[str]:
     """Lines of nested lists, with eight numbers per line."""
     if isinstance(values[0], list):
-        return [f"        {_nested(item)},\n" for item in values]
+        return [f"        {_nested_text(item)},\n" for item in values]
     return [f"        {', '.join(_text(v) for v in values)},\n"]
 
 
-def _nested(values: object) -> str:
+def _nested_text(values: object) -> str:
     assert isinstance(values, list)  # noqa: S101 - an estimate holds lists of lists only
     lines = [
         "            " + ", ".join(_text(v) for v in values[start : start + 8]) + ",\n"

@@ -19,7 +19,11 @@ def k_means(
 
     Source: k-means++ (Arthur and Vassilvitskii 2007), then Lloyd's rounds.
     """
-    words = _spread(points, count, np.random.default_rng((seed, 2))) if start is None else start
+    words = (
+        _farthest_points(points, count, np.random.default_rng((seed, 2)))
+        if start is None
+        else start
+    )
     for _ in range(rounds):
         nearest = nearest_word(points, words)
         sums = torch.zeros_like(words).index_add_(0, nearest, points)
@@ -28,7 +32,7 @@ def k_means(
     return words
 
 
-def _spread(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
+def _farthest_points(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
     """Draw initial centres in proportion to the squared distance from the earlier ones."""
     chosen = [int(rng.integers(len(points)))]
     distance = (points - points[chosen[0]]).square().sum(dim=1)

@@ -97,7 +97,7 @@ class ContrastLearner:
         with evaluating(self.modules.values()):
             for number, still in enumerate(self.held_out):
                 rng = np.random.default_rng((self.config.seed, _HELD_OUT, number))
-                losses.append(float(self._loss(self._drawn(rng, [still]), rng)))
+                losses.append(float(self._loss(self._draw_pair(rng, [still]), rng)))
         return float(np.mean(losses))
 
     def _pair_loss(self, rng: np.random.Generator) -> Tensor:
@@ -107,7 +107,7 @@ class ContrastLearner:
     def _loss(self, pair: ViewPair, rng: np.random.Generator) -> Tensor:
         config = self.config
         rows = random_rows(rng, len(pair.xy[0]), min_share=config.min_share)
-        first, second = (self._projected(pair, side, rows) for side in (0, 1))
+        first, second = (self._project(pair, side, rows) for side in (0, 1))
         nodes = neighbour_batches(rng, pair.xy[0][rows], config.neighbours, far=config.far)
         groups = torch.from_numpy(nodes).to(self.device)
         return cross_view(first[groups], second[groups], temperature=config.temperature)
@@ -115,14 +115,14 @@ class ContrastLearner:
     def pair(self, rng: np.random.Generator) -> ViewPair:
         """A new random pair, or a pair of the bank, whose features are computed once."""
         if self.config.train_cnn or not self.config.bank:
-            return self._drawn(rng, self.stills)
+            return self._draw_pair(rng, self.stills)
         number = int(rng.integers(self.config.bank))
         if number not in self._bank:
             pair_rng = np.random.default_rng((self.config.seed, 1 << 20, number))
-            self._bank[number] = self._drawn(pair_rng, self.stills)
+            self._bank[number] = self._draw_pair(pair_rng, self.stills)
         return self._bank[number]
 
-    def _drawn(self, rng: np.random.Generator, stills: Sequence[KeypointStill]) -> ViewPair:
+    def _draw_pair(self, rng: np.random.Generator, stills: Sequence[KeypointStill]) -> ViewPair:
         still = stills[int(rng.integers(len(stills)))]
         planes, H_view_from_still = self._planes(rng, still)
         moved = transform_points(H_view_from_still, still.xy).astype(np.float32)
@@ -149,7 +149,7 @@ class ContrastLearner:
         both = [as_plane(pad_image(p, step=step)) for p in (still.equalised, view.equalised)]
         return torch.cat(both), view.H_view_from_still
 
-    def _projected(self, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
+    def _project(self, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
         """(n, projection_dim) projections of some nodes of one of the two views."""
         vectors = pair.features[side][torch.from_numpy(rows).to(self.device)]
         with self.compute.training_precision():

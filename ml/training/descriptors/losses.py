@@ -44,7 +44,7 @@ def adaptive_triplet(
     Source: adaptive-triplet-endoscopic-matching, equations 1 and 2; hinge and minimum margin
         are ours.
     """
-    near, far = _squared(anchor, positive, negative)
+    near, far = _squared_distances(anchor, positive, negative)
     loss = near - far + (near / 2).clamp(min=min_margin)
     return (loss.clamp(min=0) if hinge else loss).sum()
 
@@ -79,7 +79,7 @@ def triplet_shares(anchor: Tensor, positive: Tensor, negative: Tensor) -> Triple
 
     Source: adaptive-triplet-endoscopic-matching, section 3.3.1.
     """
-    near, far = _squared(anchor.detach(), positive.detach(), negative.detach())
+    near, far = _squared_distances(anchor.detach(), positive.detach(), negative.detach())
     hard = float((near > far).float().mean())
     easy = float((near + near / 2 < far).float().mean())
     return TripletShares(easy=easy, semi_hard=max(0.0, 1.0 - easy - hard), hard=hard)
@@ -139,7 +139,7 @@ def _one_way(within: Tensor, across: Tensor) -> Tensor:
     return (torch.logsumexp(negatives, dim=-1) - positive).mean()
 
 
-def _squared(anchor: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
+def _squared_distances(anchor: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
     if not anchor.shape == positive.shape == negative.shape or anchor.ndim != 2:
         raise ShapeError(
             "triplets",

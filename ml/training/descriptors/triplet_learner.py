@@ -117,7 +117,7 @@ class TripletLearner:
         total, shares, easy, triplet_count = 0.0, np.zeros(3), 0.0, 0
         batches = self._batches(rng, triplets)
         for batch in batches[: peers().minimum(len(batches))]:
-            anchor, positive, negative = self._embedded(triplets, batch, rng)
+            anchor, positive, negative = self._embed(triplets, batch, rng)
             shares += len(batch) * _as_array(triplet_shares(anchor, positive, negative))
             if config.mined:
                 anchor, positive, negative = hardest_triplets(anchor, positive)
@@ -141,10 +141,10 @@ class TripletLearner:
         """Shares of kinds over fixed held-out triplets."""
         rng = np.random.default_rng((self.config.seed, _HELD_OUT_NEGATIVES))
         with torch.no_grad():
-            vectors = self._embedded(triplets, np.arange(len(triplets)), rng)
+            vectors = self._embed(triplets, np.arange(len(triplets)), rng)
         return _as_array(triplet_shares(*vectors))
 
-    def _embedded(
+    def _embed(
         self, triplets: TripletSet, rows: np.ndarray, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Anchors, positives and random negatives of other triplets, (n, D) each."""

@@ -193,7 +193,7 @@ def _histology(  # noqa: PLR0917
         checkpoint_every=CHECKPOINT_EVERY,
         encoder=base.config,
     )
-    base_weights = _saved(base, work / "base.safetensors") if base.config.network.layers else None
+    base_weights = _save(base, work / "base.safetensors") if base.config.network.layers else None
     roi = TrainingRun(
         graph, work / "roi", start=base_weights, compute=patch_encoder.compute, progress=progress
     )
@@ -201,7 +201,7 @@ def _histology(  # noqa: PLR0917
     return _result(roi.weights, run, [patient for _, patient, _ in config.slides])
 
 
-def _saved(base: RoiEncoder, path: Path) -> Path:
+def _save(base: RoiEncoder, path: Path) -> Path:
     if not path.is_file():
         save_encoder(
             path,

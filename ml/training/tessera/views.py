@@ -48,9 +48,9 @@ def random_homography(
     zoom = config.zoom ** rng.uniform(-1, 1)
     stretch = config.stretch ** rng.uniform(-0.5, 0.5)
     axis = rng.uniform(0, np.pi)
-    along = _turned(axis) @ np.diag([zoom * stretch, zoom / stretch]) @ _turned(-axis)
+    along = _rotation(axis) @ np.diag([zoom * stretch, zoom / stretch]) @ _rotation(-axis)
     linear = np.eye(3)
-    linear[:2, :2] = _turned(turn) @ along
+    linear[:2, :2] = _rotation(turn) @ along
     side = np.array([width, height], np.float64)
     linear[:2, 2] = rng.uniform(-config.shift, config.shift, 2) * side
     tilt = np.eye(3)
@@ -91,7 +91,7 @@ def degraded(grey: ImageU8, rng: np.random.Generator, config: TesseraViewConfig)
         image = image * (1 - share) + share * rng.uniform(110, 220) * surround
     if rng.random() < config.spots:
         image = np.maximum(image, _spots(image.shape, rng) * surround)
-    image = _blurred(image, rng, config)
+    image = _blur(image, rng, config)
     image = 255.0 * (np.clip(image, 0, 255) / 255.0) ** np.exp(rng.uniform(-0.4, 0.4))
     image = image * np.exp(rng.uniform(-0.4, 0.3)) + rng.uniform(-6, 6) * surround
     if rng.random() < config.rim:
@@ -116,7 +116,7 @@ def motion_kernel(length_px: float, angle_rad: float) -> np.ndarray:
     return np.asarray(kernel / kernel.sum(), np.float32)
 
 
-def _blurred(image: np.ndarray, rng: np.random.Generator, config: TesseraViewConfig) -> np.ndarray:
+def _blur(image: np.ndarray, rng: np.random.Generator, config: TesseraViewConfig) -> np.ndarray:
     if rng.random() < config.motion:
         kernel = motion_kernel(rng.uniform(2, config.motion_px), rng.uniform(0, np.pi))
         image = cv2.filter2D(image, -1, kernel)
@@ -166,6 +166,6 @@ def _noise(shape: tuple[int, ...], rng: np.random.Generator, largest: float) -> 
     return noise * np.float32(rng.uniform(1, largest))
 
 
-def _turned(angle_rad: float) -> ArrayF64:
+def _rotation(angle_rad: float) -> ArrayF64:
     c, s = np.cos(angle_rad), np.sin(angle_rad)
     return np.array([[c, -s], [s, c]])

@@ -69,7 +69,7 @@ def folder_depth(folder: Path, stem: str, shape: tuple[int, int]) -> ArrayF64:
         raise BadInputError(f"{path.name}: expected in the folder of depths") from None
     except NO_ARRAYS as error:
         raise CorruptFileError(f"{path.name}: expected an (H, W) array") from error
-    return _resized(scaled_depth(values), shape)
+    return _resize(scaled_depth(values), shape)
 
 
 class DptDepth:
@@ -114,10 +114,10 @@ class DptDepth:
         with torch.inference_mode():
             depth = self.model(pixel_values=batch).predicted_depth[0].double().numpy()
         values = 1 / np.maximum(depth, _FLOOR * max(float(np.median(depth)), 1e-6))
-        return _resized(scaled_depth(values if self.inverse else depth), (height, width))
+        return _resize(scaled_depth(values if self.inverse else depth), (height, width))
 
 
-def _resized(depth: ArrayF64, shape: tuple[int, int]) -> ArrayF64:
+def _resize(depth: ArrayF64, shape: tuple[int, int]) -> ArrayF64:
     if depth.shape == shape:
         return depth
     return np.asarray(

@@ -73,7 +73,7 @@ class VitLearner:
         config, step_count = self.config, number + 1
         if number == 0 and "validation" not in history:  # a step that did not fit is repeated
             self._validate(0, history)
-        loss = self._descended(number)
+        loss = self._descend(number)
         if loss is None:  # no pair of this step shares enough patches to learn from
             loss = history["loss"][-1] if history["loss"] else config.margin
         if step_count % config.validate_every == 0 or step_count == config.last_step:
@@ -81,10 +81,10 @@ class VitLearner:
         self._record_held_out(history)
         return loss
 
-    def _descended(self, step: int) -> float | None:
+    def _descend(self, step: int) -> float | None:
         set_rate(self.optimiser, self._learning_rate(step))
         rng = np.random.default_rng((self.config.seed, peers().draw_number(step)))
-        pairs, pixels = self._drawn(rng)
+        pairs, pixels = self._draw_batch(rng)
         self.network.train()
         if not self.config.train_backbone:
             self.network.backbone.eval()
@@ -99,7 +99,7 @@ class VitLearner:
             return None
         return descend(self.optimiser, torch.stack(losses).mean())
 
-    def _drawn(self, rng: np.random.Generator) -> tuple[list[NovelViewPair], Tensor]:
+    def _draw_batch(self, rng: np.random.Generator) -> tuple[list[NovelViewPair], Tensor]:
         """Pairs of a step, and their pixels (2 * B, 3, h, w), the sources first."""
         pairs = [self._draw(rng, self.stills) for _ in range(self.batch)]
         sources, views = [pair.source for pair in pairs], [pair.view.image for pair in pairs]

@@ -169,10 +169,10 @@ def _source_positions(row_of_pixel: ArrayI64, xy_t: ArrayF32) -> ArrayF32:
     inverse = _inverse_slope(xy_t)[start[:, :, 1].astype(np.int64), start[:, :, 0].astype(np.int64)]
     position = start.copy()
     for _ in range(_STEPS):
-        error = np.nan_to_num(target - _sampled(xy_t, position))
+        error = np.nan_to_num(target - _sample(xy_t, position))
         position = position + np.einsum("hwij,hwj->hwi", inverse, error)
         position = np.clip(position, start - 2, start + 2).astype(np.float32)
-    error_px = np.linalg.norm(_sampled(xy_t, position) - target, axis=2)
+    error_px = np.linalg.norm(_sample(xy_t, position) - target, axis=2)
     exact = np.isfinite(error_px) & (error_px < 0.25)  # excludes depth discontinuities
     result = np.where(exact[:, :, None], position, start)
     result[~covered] = np.nan
@@ -203,7 +203,7 @@ def _round_trip_px(xy_t: ArrayF32, xy_s: ArrayF32) -> ArrayF32:
     return np.asarray(np.where(inside & np.isfinite(distances), distances, np.inf), np.float32)
 
 
-def _sampled(field: ArrayF32, position: ArrayF32) -> ArrayF32:
+def _sample(field: ArrayF32, position: ArrayF32) -> ArrayF32:
     """Sample an (H, W, 2) field bilinearly at (H, W, 2) positions; the border is repeated."""
     x = np.ascontiguousarray(position[:, :, 0])
     y = np.ascontiguousarray(position[:, :, 1])

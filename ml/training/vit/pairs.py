@@ -115,7 +115,7 @@ def draw_pair(
     side = crop_px + 2 * margin
     motion = motion or NO_MOTION
     matrix, mask = placed_crop(rng, still, side, margin, zoom_out)
-    image, depth = _cut(still, matrix, side)
+    image, depth = _crop(still, matrix, side)
     if depth is None:
         depth = synthetic_depth(rng, (side, side), relief=relief * rng.uniform(0, 1))
     else:
@@ -170,14 +170,14 @@ def placed_crop(
         corner = rng.uniform(0, 1, 2) * room
         matrix = np.array([[zoom, 0, corner[0]], [0, zoom, corner[1]]], np.float64)
         matrix[:, 2] -= zoom * margin
-        share = _resampled(still.mask.astype(np.uint8), matrix, side)
+        share = _resample(still.mask.astype(np.uint8), matrix, side)
         inner = float(share[margin : side - margin, margin : side - margin].mean())
         if best is None or inner > best[0]:
             best = (inner, matrix)
         if inner >= _MIN_VALID:
             break
     matrix = best[1] if best is not None else np.eye(2, 3)
-    mask = _resampled(still.mask.astype(np.uint8), matrix, side) > 0
+    mask = _resample(still.mask.astype(np.uint8), matrix, side) > 0
     return matrix, np.asarray(mask)
 
 
@@ -194,8 +194,8 @@ def moved_camera(
     return camera, random_motion(rng, distance=distance, field=field, config=motion)
 
 
-def _cut(still: MaskedStill, matrix: ArrayF64, side: int) -> tuple[ImageU8, ArrayF64 | None]:
-    image = np.asarray(_resampled(still.image, matrix, side), np.uint8)
+def _crop(still: MaskedStill, matrix: ArrayF64, side: int) -> tuple[ImageU8, ArrayF64 | None]:
+    image = np.asarray(_resample(still.image, matrix, side), np.uint8)
     depth = None
     if still.depth is not None:
         depth = cv2.warpAffine(
@@ -208,7 +208,7 @@ def _cut(still: MaskedStill, matrix: ArrayF64, side: int) -> tuple[ImageU8, Arra
     return image, depth
 
 
-def _resampled(plane: ImageU8, matrix: ArrayF64, side: int) -> ImageU8:
+def _resample(plane: ImageU8, matrix: ArrayF64, side: int) -> ImageU8:
     zoom = matrix[0, 0]
     source = (
         cv2.GaussianBlur(plane, (0, 0), 0.4 * zoom) if zoom > 1.2 and plane.ndim == 3 else plane

@@ -230,7 +230,7 @@ class RoiApi(VersionedApi[Roi]):
         body.is_valid(raise_exception=True)
         data = body.validated_data
         version = version_expected(request) if data else version_expected_or_none(request)
-        changes = _restored(roi, data)
+        changes = _changes_to_restore(roi, data)
         user = user_of(request)
         with self.current_if_stale(roi):
             saved = roi_restore(roi=roi, user=user, expected_version=version, changes=changes)
@@ -256,7 +256,7 @@ def _changes(roi: Roi, data: dict[str, Any]) -> RoiChanges:
     return changes
 
 
-def _restored(roi: Roi, data: dict[str, Any]) -> RoiChanges:
+def _changes_to_restore(roi: Roi, data: dict[str, Any]) -> RoiChanges:
     """Changes that restore the requested version, overridden by the other fields of the request."""
     fields = _changes(roi, {name: value for name, value in data.items() if name != "version"})
     return {**version_changes(roi, data["version"]), **fields} if "version" in data else fields

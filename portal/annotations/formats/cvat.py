@@ -257,12 +257,12 @@ def _geometry(shape: Any) -> tuple[GeoJsonGeometry, str]:
         left, top, right, bottom = (float(shape.get(key)) for key in ("xtl", "ytl", "xbr", "ybr"))
         ring = [[left, top], [right, top], [right, bottom], [left, bottom]]
         middle = ((left + right) / 2, (top + bottom) / 2)
-        return _turned(ring, middle, shape), RoiKind.POLYGON
+        return _rotate(ring, middle, shape), RoiKind.POLYGON
     if shape.tag == "ellipse":
         x, y, rx, ry = (float(shape.get(key)) for key in ("cx", "cy", "rx", "ry"))
         turns = np.linspace(0, 2 * np.pi, _STEPS, endpoint=False)
         ring = np.stack([x + rx * np.cos(turns), y + ry * np.sin(turns)], 1).tolist()
-        return _turned(ring, (x, y), shape), RoiKind.ELLIPSE
+        return _rotate(ring, (x, y), shape), RoiKind.ELLIPSE
     if shape.tag == "mask":
         return _mask(shape), RoiKind.POLYGON
     raise FeatureError(f"a {shape.tag} of CVAT is not read")
@@ -273,7 +273,7 @@ def _points(shape: Any) -> list[list[float]]:
     return [[float(value) for value in point.split(",")] for point in points]
 
 
-def _turned(ring: list[list[float]], middle: tuple[float, float], shape: Any) -> GeoJsonGeometry:
+def _rotate(ring: list[list[float]], middle: tuple[float, float], shape: Any) -> GeoJsonGeometry:
     angle = math.radians(float(shape.get("rotation", "0") or 0))
     if angle:
         c, s = math.cos(angle), math.sin(angle)

@@ -62,13 +62,13 @@ def _on_canvas(feature: Feature, scale: Scale) -> Feature:
     track = feature.track
     if isinstance(track, list):
         track = [_scaled_key(key, scale) for key in track]
-    return replace(feature, geometry=_scaled(feature.geometry, scale), track=track)
+    return replace(feature, geometry=_scale_geometry(feature.geometry, scale), track=track)
 
 
 def _in_file(roi: Roi, scale: Scale) -> Roi:
     x, y = scale
     scaled = copy.copy(roi)
-    scaled.geometry = _scaled(roi.geometry, scale)
+    scaled.geometry = _scale_geometry(roi.geometry, scale)
     scaled.track = [_scaled_key(key, scale) for key in roi.track]
     scaled.left, scaled.right = roi.left * x, roi.right * x
     scaled.top, scaled.bottom = roi.top * y, roi.bottom * y
@@ -77,10 +77,10 @@ def _in_file(roi: Roi, scale: Scale) -> Roi:
 
 
 def _scaled_key(key: Any, scale: Scale) -> Any:
-    return {**key, "geometry": _scaled(key["geometry"], scale)}
+    return {**key, "geometry": _scale_geometry(key["geometry"], scale)}
 
 
-def _scaled(geometry: Any, scale: Scale) -> Any:
+def _scale_geometry(geometry: Any, scale: Scale) -> Any:
     """A GeoJSON geometry, or None; what is no pair of numbers stays for the check of outlines."""
     if not isinstance(geometry, dict):
         return geometry

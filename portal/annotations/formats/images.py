@@ -68,7 +68,7 @@ def image_choose(images: Sequence[DocumentImage], plane: Plane) -> ImageChoice:
         if image.key in keys:
             choice.frames[image.key] = (_number(image) or 0) if plane.is_video else 0
         else:
-            choice.unread[image.key] = f"it belongs to another image: {_described(image)}"
+            choice.unread[image.key] = f"it belongs to another image: {_description(image)}"
     return replace(choice, decided=decided)
 
 
@@ -171,7 +171,7 @@ def _display_name(image: DocumentImage) -> str:
     return one_line(str(image.name if image.name is not None else image.key))[:_SHOWN]
 
 
-def _described(image: DocumentImage) -> str:
+def _description(image: DocumentImage) -> str:
     if image.width is None or image.height is None:
         return _display_name(image)
     return f"{_display_name(image)}, {image.width!s:.9} x {image.height!s:.9} pixels"

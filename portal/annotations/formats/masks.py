@@ -58,7 +58,7 @@ class LabelMask:
                 f"A mask of {width:,} x {height:,} pixels; {MAX_PIXELS:,} in all are allowed. "
                 "Choose a larger downsample."
             )
-        return _written(_read(rois, step), plane, step, (width, height))
+        return _write_mask(_read(rois, step), plane, step, (width, height))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _read(rois: Rois, step: int) -> _Drawn:
     return _Drawn(shapely.transform(geometries, lambda xy: xy / step), of, table)
 
 
-def _written(drawn: _Drawn, plane: Plane, step: int, size: tuple[int, int]) -> Iterator[bytes]:
+def _write_mask(drawn: _Drawn, plane: Plane, step: int, size: tuple[int, int]) -> Iterator[bytes]:
     from tifffile import TiffWriter
 
     width, height = size

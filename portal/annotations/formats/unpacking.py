@@ -161,7 +161,7 @@ def _plain(stream: IO[bytes], head: bytes, unpacking: _Unpacking) -> IO[bytes]:
     if encoding == "utf-8" and not _CLAIMS_UTF_16.match(head):
         stream.seek(0)
         return stream
-    return _temporary(_decoded(stream, encoding), None, unpacking)
+    return _temporary(_decode(stream, encoding), None, unpacking)
 
 
 def _encoding(head: bytes) -> str:
@@ -170,7 +170,7 @@ def _encoding(head: bytes) -> str:
     return "utf-8" if encoding == "utf-8-sig" else encoding
 
 
-def _decoded(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
+def _decode(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
     """UTF-8, without the declaration of an encoding that it no longer has."""
     decoder = codecs.getincrementaldecoder(encoding)()
     stream.seek(0)

@@ -71,7 +71,7 @@ def roi_get(user: User, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
             them out, since they look into the patient's other cases.
     """
     rois = Roi.objects.visible_to(user) if with_shared else Roi.objects.owned_by(user)
-    roi: Roi | None = _joined(rois).filter(pk=roi_id).first()
+    roi: Roi | None = _join_related(rois).filter(pk=roi_id).first()
     if roi is None:
         raise NotFoundError("There is no such region.")
     return roi
@@ -80,7 +80,7 @@ def roi_get(user: User, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
 def rois_by_id(user: User, canvas: Canvas, ids: Sequence[uuid.UUID]) -> list[Roi]:
     """ROIs of a canvas by id, deleted ones included, in the given order; unknown ids are
     skipped."""
-    rows = _joined(Roi.objects.visible_to(user)).filter(canvas=canvas, pk__in=ids)
+    rows = _join_related(Roi.objects.visible_to(user)).filter(canvas=canvas, pk__in=ids)
     by_id = {roi.pk: roi for roi in rows}
     return [by_id[roi_id] for roi_id in ids if roi_id in by_id]
 
@@ -91,7 +91,7 @@ def roi_counts(user: User, canvas_ids: Collection[uuid.UUID]) -> dict[uuid.UUID,
     return dict(rois.order_by().values_list("canvas").annotate(Count("pk")))
 
 
-def _joined(rois: RoiQuerySet) -> RoiQuerySet:
+def _join_related(rois: RoiQuerySet) -> RoiQuerySet:
     return rois.select_related("canvas__video", "created_by").defer("foreign")
 
 

@@ -20,7 +20,7 @@ def rois_in_trash(user: User, *, lab: Lab) -> QuerySet[Roi]:
     Those on something that is in the trash come back with it and are not shown.
     """
     deletions = RoiRevision.objects.filter(roi=OuterRef("pk"))
-    rows: QuerySet[Roi] = _deleted(Roi.objects.owned_by(user), user, lab, deletions)
+    rows: QuerySet[Roi] = _deleted_rows(Roi.objects.owned_by(user), user, lab, deletions)
     return rows.select_related("canvas__case", "label").defer(
         "geometry", "foreign", "canvas__levels"
     )
@@ -29,7 +29,9 @@ def rois_in_trash(user: User, *, lab: Lab) -> QuerySet[Roi]:
 def video_events_in_trash(user: User, *, lab: Lab) -> QuerySet[VideoEvent]:
     """Events of videos that were deleted by themselves, like ``rois_in_trash``."""
     deletions = VideoEventRevision.objects.filter(event=OuterRef("pk"))
-    rows: QuerySet[VideoEvent] = _deleted(VideoEvent.objects.owned_by(user), user, lab, deletions)
+    rows: QuerySet[VideoEvent] = _deleted_rows(
+        VideoEvent.objects.owned_by(user), user, lab, deletions
+    )
     return rows.select_related("canvas__case", "canvas__video").defer("canvas__levels")
 
 
@@ -55,7 +57,7 @@ def video_events_of_trash_entries(entry_ids: Collection[uuid.UUID]) -> dict[uuid
     return _of_entries(VideoEvent, entry_ids)
 
 
-def _deleted(rows: Any, user: User, lab: Lab, revisions: QuerySet[Any]) -> Any:
+def _deleted_rows(rows: Any, user: User, lab: Lab, revisions: QuerySet[Any]) -> Any:
     last = revisions.filter(action=RoiAction.DELETE).order_by("-version")
     return (
         rows.filter(

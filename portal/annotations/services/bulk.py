@@ -159,7 +159,7 @@ def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[u
         part = ids[start : start + CHUNK]
         rows = Roi.objects.select_for_update().filter(pk__in=part).order_by("pk").defer("foreign")
         locked |= {roi.pk: roi for roi in rows}
-    hidden = _hidden(user, canvas)
+    hidden = _hidden_ids(user, canvas)
     for step in steps:
         roi = locked.get(step.roi_id)
         if roi is not None and roi.canvas_id == canvas.pk and roi.pk not in hidden:
@@ -171,7 +171,7 @@ def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[u
     return locked
 
 
-def _hidden(user: User, canvas: Canvas) -> set[uuid.UUID]:
+def _hidden_ids(user: User, canvas: Canvas) -> set[uuid.UUID]:
     rows = Roi.all_objects.filter(canvas=canvas).hidden_from(user).order_by()
     return set(rows.values_list("pk", flat=True))
 

@@ -65,9 +65,9 @@ class Classes:
         self._known = {  # a merged class maps to the label it was merged into
             name: target for name, target in merged.items() if target.retired_at is None
         } | {name_key(label.name): label for label in labels}
-        self.all = tuple(self._decided(key, classes[key], chosen) for key in classes)
+        self.all = tuple(self._decide_class(key, classes[key], chosen) for key in classes)
 
-    def _decided(
+    def _decide_class(
         self,
         key: str,
         described: tuple[str, str | None, int],

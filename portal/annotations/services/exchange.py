@@ -254,7 +254,7 @@ def _write_once(run: ImportRun, plans: list[Plan | EventPlan]) -> None:
         new: list[Roi] = []
         for plan, roi in plans_known(run, _of(plans, Plan), Roi):
             if roi is None:
-                new.append(_prepared(run, plan))
+                new.append(_prepare_roi(run, plan))
                 written.append((plan, "created", ""))
                 continue
             try:
@@ -334,7 +334,7 @@ def _write_event(run: ImportRun, plan: EventPlan, event: VideoEvent | None) -> s
     return status
 
 
-def _prepared(run: ImportRun, plan: Plan) -> Roi:
+def _prepare_roi(run: ImportRun, plan: Plan) -> Roi:
     return roi_prepare(
         canvas=run.canvas,
         user=run.user,

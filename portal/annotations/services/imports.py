@@ -275,7 +275,7 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
         count["removed" if deletion else "reverted"] += 1
         if fields or deletion:
             roi_action = RoiAction.DELETE if deletion else RoiAction.UPDATE
-            written.append(_written(roi, roi_action, fields | deletion, now))
+            written.append(_roi_write(roi, roi_action, fields | deletion, now))
     rois_save(row.canvas, user, [], written)
     return count
 
@@ -308,7 +308,7 @@ def _before(
     }
 
 
-def _written(roi: Roi, action: RoiAction, fields: RoiColumns, now: datetime) -> Written:
+def _roi_write(roi: Roi, action: RoiAction, fields: RoiColumns, now: datetime) -> Written:
     for name, value in fields.items():
         setattr(roi, name, value)
     roi.version += 1

@@ -105,7 +105,7 @@ def label_create(
         parent=parent,
     )
     label_parent_check(label)
-    return _saved(label, action="created")
+    return _save(label, action="created")
 
 
 class LabelChanges(TypedDict, total=False):
@@ -149,7 +149,7 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
             label.key = ""
             label.merged_into = None
             fields |= {"retired_at", "key", "merged_into"}
-        return _saved(label, action="changed", fields=fields)
+        return _save(label, action="changed", fields=fields)
 
 
 def labels_order(
@@ -264,7 +264,7 @@ def label_parent_check(label: Label) -> None:
         above = above.parent
 
 
-def _saved(label: Label, *, action: str, fields: Collection[str] | None = None) -> Label:
+def _save(label: Label, *, action: str, fields: Collection[str] | None = None) -> Label:
     """Save all columns of a new label, else only ``fields``: concurrent changes are preserved."""
     with transaction.atomic():
         other_labels = label.label_set.labels.exclude(pk=label.pk).filter(retired_at=None)

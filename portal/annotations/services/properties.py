@@ -50,13 +50,13 @@ def property_types_set(
         ForbiddenError: not a manager. InvalidInputError.
         ConflictError: somebody changed them since.
     """
-    return _changed(lab, user, mark, lambda _: types)
+    return _change_types(lab, user, mark, lambda _: types)
 
 
 def property_type_add(*, lab: Lab, user: User, mark: str, data: PropertyForm) -> Types:
     """Append a property type. Raises as ``property_types_set``."""
     new_type = PropertyType(data.name, data.kind, data.choices, data.unit)
-    return _changed(
+    return _change_types(
         lab,
         user,
         mark,
@@ -67,14 +67,16 @@ def property_type_add(*, lab: Lab, user: User, mark: str, data: PropertyForm) ->
 def property_type_update(*, lab: Lab, user: User, mark: str, key: str, data: PropertyForm) -> Types:
     """Change name, kind, unit or choices; ROIs keep their values, under the same key."""
     fields = asdict(data)
-    return _replaced(lab, user, mark, key, lambda property_type: replace(property_type, **fields))
+    return _replace_type(
+        lab, user, mark, key, lambda property_type: replace(property_type, **fields)
+    )
 
 
 def property_type_retire(
     *, lab: Lab, user: User, mark: str, key: str, is_retired: bool = True
 ) -> Types:
     """Retire a property, or restore it."""
-    return _replaced(
+    return _replace_type(
         lab, user, mark, key, lambda property_type: replace(property_type, retired=is_retired)
     )
 
@@ -94,10 +96,10 @@ def property_type_move(*, lab: Lab, user: User, mark: str, key: str, by: int) ->
             )
         ]
 
-    return _changed(lab, user, mark, moved)
+    return _change_types(lab, user, mark, moved)
 
 
-def _replaced(
+def _replace_type(
     lab: Lab,
     user: User,
     mark: str,
@@ -111,7 +113,7 @@ def _replaced(
             for property_type in types
         ]
 
-    return _changed(lab, user, mark, change)
+    return _change_types(lab, user, mark, change)
 
 
 def _type_by_key(types: Types, key: str) -> PropertyType:
@@ -121,7 +123,9 @@ def _type_by_key(types: Types, key: str) -> PropertyType:
     return property_type
 
 
-def _changed(lab: Lab, user: User, mark: str | None, change: Callable[[Types], object]) -> Types:
+def _change_types(
+    lab: Lab, user: User, mark: str | None, change: Callable[[Types], object]
+) -> Types:
     require_manage_labels(user, lab.pk)
     label_set_ensure(lab=lab)
     with transaction.atomic():

@@ -302,7 +302,7 @@ def document_survey(source: Source, work: ImportWork = AT_ONCE) -> Survey:
         stored = json.loads(work.survey.read_text())
         classes = {key: tuple(entry) for key, entry in stored["classes"].items()}
         return Survey(stored["total"], classes, stored["decided"])
-    total, classes_found = _surveyed(source, work.counted)
+    total, classes_found = _survey_features(source, work.counted)
     survey = Survey(
         total, classes_found, source.decided() if isinstance(source, FileSource) else ""
     )
@@ -313,7 +313,9 @@ def document_survey(source: Source, work: ImportWork = AT_ONCE) -> Survey:
     return survey
 
 
-def _surveyed(source: Source, counted: Callable[[int], None] | None) -> tuple[int, ClassesFound]:
+def _survey_features(
+    source: Source, counted: Callable[[int], None] | None
+) -> tuple[int, ClassesFound]:
     classes: dict[str, tuple[str, str | None, int]] = {}
     total = 0
     for raw in source():
@@ -344,7 +346,7 @@ def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan | EventPlan
         stream, first = source(), 0
     features = enumerate(stream, first)
     while part := list(_part(features)):
-        plans = [plan for index, raw in part if (plan := _planned(run, index, raw))]
+        plans = [plan for index, raw in part if (plan := _plan_feature(run, index, raw))]
         run.read = part[-1][0] + 1
         if import_progress:
             import_progress.write(
@@ -411,7 +413,7 @@ def rough_rings(run: ImportRun, plan: Plan) -> list[list[float]]:
     ]
 
 
-def _planned(run: ImportRun, index: int, raw: object) -> Plan | EventPlan | None:
+def _plan_feature(run: ImportRun, index: int, raw: object) -> Plan | EventPlan | None:
     """Everything that needs no lock: parsing, repairing, frames, labels."""
     if isinstance(raw, EventFeature):
         return _planned_event(run, index, raw)
@@ -429,12 +431,12 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | EventPlan | None
         run.refuse(index, error.message, describe_feature(raw))
         return None
     content = _id_by_content(run.canvas, feature, shape)
-    first, is_same = _noted(run, index, feature.id or content, content)
+    first, is_same = _note_id(run, index, feature.id or content, content)
     if first != index and not is_same and feature.id:
         note = f"its id is that of feature {first + 1} too, so it got a new one"
         content = uuid.uuid5(feature.id, str(content))
         feature = replace(feature, id=None, notes=(*feature.notes, note))
-        first, _ = _noted(run, index, content, content)
+        first, _ = _note_id(run, index, content, content)
     key = name_key(feature.label)
     if first != index:
         run.refuse(index, f"the same object as feature {first + 1}", describe_feature(feature))
@@ -461,14 +463,14 @@ def _planned_event(run: ImportRun, index: int, feature: EventFeature) -> EventPl
     plan = EventPlan(index, feature, event, feature.id or event.pk)
     content = uuid.uuid5(run.canvas.pk, repr(("event", *plan.changes.values())))
     plan.row_id = feature.id or content
-    first, _ = _noted(run, index, plan.row_id, content)
+    first, _ = _note_id(run, index, plan.row_id, content)
     if first != index:
         run.refuse(index, f"the same event as feature {first + 1}", describe_feature(feature))
         return None
     return plan
 
 
-def _noted(run: ImportRun, index: int, roi_id: uuid.UUID, content: uuid.UUID) -> tuple[int, bool]:
+def _note_id(run: ImportRun, index: int, roi_id: uuid.UUID, content: uuid.UUID) -> tuple[int, bool]:
     """The first feature of the document with this id, and whether it is the same object."""
     if run.work.import_progress:
         run.work.import_progress.note(index, roi_id, content)
@@ -495,7 +497,7 @@ def plans_known(
     """Pair each plan with the ROI or event of this canvas that it names, or None."""
     if not plans:
         return []
-    ids = {row_id for plan in plans for row_id in (plan.row_id, _derived(run, plan))}
+    ids = {row_id for plan in plans for row_id in (plan.row_id, _derived_id(run, plan))}
     rows = model.all_objects.select_for_update() if lock else model.all_objects.all()
     rows_by_id: dict[uuid.UUID, Row] = {
         row.pk: row for row in rows.filter(pk__in=ids).order_by("pk")
@@ -507,7 +509,7 @@ def plans_known(
         row = rows_by_id.get(plan.row_id)
         if row is not None and (row.canvas_id != run.canvas.pk or row.pk in hidden_ids):
             # The same file brought onto a second canvas: its own objects, by a derived id.
-            plan.row_id = _derived(run, plan)
+            plan.row_id = _derived_id(run, plan)
             row = rows_by_id.get(plan.row_id)
         if row is not None:
             row.canvas = run.canvas
@@ -515,5 +517,5 @@ def plans_known(
     return pairs
 
 
-def _derived(run: ImportRun, plan: Plan | EventPlan) -> uuid.UUID:
+def _derived_id(run: ImportRun, plan: Plan | EventPlan) -> uuid.UUID:
     return uuid.uuid5(run.canvas.pk, str(plan.row_id))

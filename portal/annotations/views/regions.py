@@ -40,7 +40,7 @@ def measurements(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
     canvas = canvas_get(user=user, canvas_id=canvas_id)
     table = measurements_of(user, canvas=canvas)
     context = {"canvas": canvas, "case": canvas.case, "canvases": [canvas]}
-    return _measured(request, table, context)
+    return _measurements_page(request, table, context)
 
 
 @audited(GET=AuditRule("roi.listed", "case", "case_id"))
@@ -52,10 +52,12 @@ def case_measurements(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     case = case_get(user=user, case_id=case_id)
     table = measurements_of(user, case=case)
     canvases = {row.roi.canvas_id: row.roi.canvas for row in table.rows}
-    return _measured(request, table, {"case": case, "canvases": list(canvases.values())})
+    return _measurements_page(request, table, {"case": case, "canvases": list(canvases.values())})
 
 
-def _measured(request: HttpRequest, table: Measurements, context: dict[str, Any]) -> HttpResponse:
+def _measurements_page(
+    request: HttpRequest, table: Measurements, context: dict[str, Any]
+) -> HttpResponse:
     sort = request.GET.get("sort", "")
     table.rows.sort(key=_order(sort.removeprefix("-"), table), reverse=sort.startswith("-"))
     context |= {"table": table, "sort": sort, "is_capped": table.total > len(table.rows)}

@@ -42,7 +42,7 @@ class CasesTagApi(ApiView):
 
         Requires the role of annotator in the lab of each case.
         """
-        return _changed(request, CasesTagSerializer(data=request.data), cases_tag)
+        return _run_change(request, CasesTagSerializer(data=request.data), cases_tag)
 
 
 @audited(POST=rejections("case.changed"))
@@ -64,7 +64,7 @@ class CasesDetailsApi(ApiView):
         the change back for its cases.
         """
         body = CasesDetailsSerializer(data=request.data)
-        return _changed(request, body, cases_update, DetailsResultSerializer)
+        return _run_change(request, body, cases_update, DetailsResultSerializer)
 
 
 @audited(POST=rejections("share.offered"))
@@ -84,10 +84,10 @@ class CasesShareApi(ApiView):
 
         Requires the role of manager in the lab of each case. The other lab accepts them one by one.
         """
-        return _changed(request, CasesShareSerializer(data=request.data), shares_offer)
+        return _run_change(request, CasesShareSerializer(data=request.data), shares_offer)
 
 
-def _changed(
+def _run_change(
     request: Request,
     body: CaseSelectionSerializer,
     change: Callable[..., BulkResult],

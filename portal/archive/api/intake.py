@@ -318,14 +318,14 @@ class QuarantineViewSet(mixins.RetrieveModelMixin, HeldFilesViewSet):
         received = quarantine_redact(
             upload=upload, user=user_of(request), boxes=body.picture_boxes()
         )
-        return _answered(request, received)
+        return _received_response(request, received)
 
     @extend_schema(request=None, responses=_ACCEPTED)
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str) -> Response:
         """Repeat the preparation of the file. Managers only."""
         received = quarantine_retry(upload=self.get_object(), user=user_of(request))
-        return _answered(request, received)
+        return _received_response(request, received)
 
     @extend_schema(request=ReleaseSerializer, responses=_ACCEPTED)
     @action(detail=True, methods=["post"])
@@ -336,7 +336,7 @@ class QuarantineViewSet(mixins.RetrieveModelMixin, HeldFilesViewSet):
         received = quarantine_release(
             upload=upload, user=user_of(request), reason=body.validated_data["reason"]
         )
-        return _answered(request, received)
+        return _received_response(request, received)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
@@ -460,7 +460,7 @@ class IntakeRulesApi(LabSettingsApi[IntakeRules]):
         return intake_rules_set(lab=lab, user=user, values=IntakeRuleValues(**unchanged | {**data}))
 
 
-def _answered(request: Request, received: ItemReceived) -> Response:
+def _received_response(request: Request, received: ItemReceived) -> Response:
     item = received.item
     return job_answered(
         received.job,

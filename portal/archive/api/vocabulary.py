@@ -124,7 +124,7 @@ class VocabularyViewSet(ApiViewSet[VocabularyTerm]):
     )
     def list(self, request: Request) -> Response:
         """List the terms of the user's labs, by field and name."""
-        rows = self.paginate_queryset(_found(request)) or []
+        rows = self.paginate_queryset(_terms_requested(request)) or []
         return self.get_paginated_response(VocabularyTermSerializer(rows, many=True).data)
 
     @extend_schema(
@@ -161,7 +161,7 @@ class VocabularyViewSet(ApiViewSet[VocabularyTerm]):
     def file(self, request: Request) -> HttpResponse:
         """Download the terms as a file that can be imported."""
         return HttpResponse(
-            vocabulary_csv(_found(request)),
+            vocabulary_csv(_terms_requested(request)),
             content_type="text/csv; charset=utf-8",
             headers={"Content-Disposition": attachment("vocabulary", ".csv", fallback="")},
         )
@@ -192,7 +192,7 @@ class VocabularyViewSet(ApiViewSet[VocabularyTerm]):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _found(request: Request) -> QuerySet[VocabularyTerm]:
+def _terms_requested(request: Request) -> QuerySet[VocabularyTerm]:
     query = VocabularyQuerySerializer(data=request.query_params)
     query.is_valid(raise_exception=True)
     params = query.validated_data

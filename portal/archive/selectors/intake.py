@@ -33,7 +33,7 @@ def known_words_of(item: Slide | Video) -> list[str]:
 
 def quarantine_list(*, user: User) -> QuerySet[Upload]:
     """Files in quarantine of the labs that the person manages, newest first."""
-    uploads = _managed(user, UploadState.QUARANTINED)
+    uploads = _uploads_managed_by(user, UploadState.QUARANTINED)
     uploads = uploads.select_related("case", "lab", "created_by", "asset", "evidence", "redaction")
     return uploads.defer("evidence__picture")
 
@@ -48,7 +48,7 @@ def redaction_of(item: Slide | Video) -> Redaction | None:
 
 def originals_list(*, user: User) -> QuerySet[Upload]:
     """Originals of redacted files of the labs that the person manages, newest first."""
-    return _managed(user, UploadState.WITHHELD).select_related(
+    return _uploads_managed_by(user, UploadState.WITHHELD).select_related(
         "case", "lab", "created_by", "asset", "redacted"
     )
 
@@ -68,10 +68,10 @@ def original_path(upload: Upload) -> Path:
 
 def refused_list(*, user: User) -> QuerySet[Upload]:
     """Files refused on arrival in labs that the user manages, newest first; they are not stored."""
-    return _managed(user, UploadState.REFUSED).select_related("case", "created_by")
+    return _uploads_managed_by(user, UploadState.REFUSED).select_related("case", "created_by")
 
 
-def _managed(user: User, state: UploadState) -> QuerySet[Upload]:
+def _uploads_managed_by(user: User, state: UploadState) -> QuerySet[Upload]:
     managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
     uploads: QuerySet[Upload] = Upload.objects.owned_by(user).filter(
         state=state, lab_id__in=managed, case__isnull=False, case__trash_entry=None, is_part=False

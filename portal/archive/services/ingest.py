@@ -172,7 +172,7 @@ def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
     # The current title and stain: they may have been changed since the work began, and the earlier
     # title must not come back.
     titles = ["name", "stain", "is_stain_by_hand"] if isinstance(item, Slide) else ["name"]
-    item.refresh_from_db(fields=titles, from_queryset=_locked(item))
+    item.refresh_from_db(fields=titles, from_queryset=_lock_item(item))
     canvas, _ = Canvas.objects.update_or_create(
         pk=canvas_id_of(item.pk),
         defaults={
@@ -185,7 +185,7 @@ def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
     return canvas
 
 
-def _locked(item: Slide | Video) -> models.QuerySet[Any]:
+def _lock_item(item: Slide | Video) -> models.QuerySet[Any]:
     rows: models.QuerySet[Any] = type(item).all_objects.select_for_update()
     return rows
 

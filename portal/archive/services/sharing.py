@@ -136,7 +136,7 @@ def share_accept(*, share: CaseShare, user: User) -> CaseShare:
         ConflictError: it was ended, or its time is over.
     """
     require_share(user, share.with_lab_id)
-    share = _locked(share)
+    share = _lock_share(share)
     if share.state in {"ended", "over"}:
         raise ConflictError("This share has already ended.", code="share-over")
     if share.accepted_at is None:
@@ -157,7 +157,7 @@ def share_end(*, share: CaseShare, user: User) -> CaseShare:
     """
     if not may_share(user, share.with_lab_id):
         require_share(user, share.lab_id)
-    share = _locked(share)
+    share = _lock_share(share)
     if share.ended_at is None:
         share.ended_at = timezone.now()
         share.save(update_fields=["ended_at", "updated_at"])
@@ -185,7 +185,7 @@ def _lab_named(text: str) -> Lab:
     return labs[0]
 
 
-def _locked(share: CaseShare) -> CaseShare:
+def _lock_share(share: CaseShare) -> CaseShare:
     """The row as it is now, held until the end of the transaction."""
     rows = CaseShare.objects.select_for_update(of=("self",)).select_related("lab", "with_lab")
     row: CaseShare | None = rows.filter(pk=share.pk).first()

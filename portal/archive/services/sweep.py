@@ -75,13 +75,15 @@ def storage_sweep(
         dry_run: Count only; nothing is changed.
     """
     before_s = time.time() - older_than.total_seconds()
-    scratch, cached = _scratch(before_s, dry_run), _cached(cache_bytes, dry_run)
+    scratch, cached = _scratch(before_s, dry_run), _shrink_cache(cache_bytes, dry_run)
     problem = identity_problem()
     if problem:
-        return _refused(SweepResult(scratch=scratch, cached=cached, refused=f"{problem} {_ADVICE}"))
+        return _log_refusal(
+            SweepResult(scratch=scratch, cached=cached, refused=f"{problem} {_ADVICE}")
+        )
     orphans, refused = _orphans(before_s, many_orphans, dry_run)
-    restored = _restored(dry_run)  # before the orphan folder is emptied
-    return _refused(
+    restored = _restore_originals(dry_run)  # before the orphan folder is emptied
+    return _log_refusal(
         SweepResult(
             transfers=_transfers(before_s, older_than, dry_run),
             scratch=scratch,
@@ -101,7 +103,7 @@ _ADVICE = (
 )
 
 
-def _refused(swept: SweepResult) -> SweepResult:
+def _log_refusal(swept: SweepResult) -> SweepResult:
     if swept.refused:
         logger.error("storage sweep: %s", swept.refused)
     return swept
@@ -168,7 +170,7 @@ def _orphan(name: str) -> bool:
     return asset_orphan(lab_id=asset[0], sha256=asset[1])
 
 
-def _restored(dry_run: bool) -> int:
+def _restore_originals(dry_run: bool) -> int:
     """Originals in the orphan folder that a row names, and that are missing where they belong."""
     orphan_homes = {item.home for item in orphan_list()}
     if not orphan_homes:
@@ -183,7 +185,7 @@ def _restored(dry_run: bool) -> int:
     return sum(dry_run or asset_restore(lab_id=lab, sha256=sha256) for lab, sha256 in missing)
 
 
-def _cached(cache_bytes: int, dry_run: bool) -> int:
+def _shrink_cache(cache_bytes: int, dry_run: bool) -> int:
     entries = [(path.stat(), path) for path in _files(Place.CACHE.folder)]
     entries.sort(key=lambda entry: max(entry[0].st_atime, entry[0].st_mtime), reverse=True)
     total_bytes, surplus = 0, []

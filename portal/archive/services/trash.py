@@ -76,7 +76,7 @@ def trash_restore(*, entry: TrashEntry, user: User) -> None:
     require_edit(user, entry.lab_id)
     try:
         with transaction.atomic():
-            entry = _locked(entry)
+            entry = _lock_entry(entry)
             if entry.kind != TrashKind.CASE and not Case.objects.filter(pk=entry.case_id).exists():
                 raise ConflictError(
                     f"The case of {entry.name} is deleted as well: restore the case first.",
@@ -112,7 +112,7 @@ def trash_purge(*, entry: TrashEntry, user: User | None, erase: bool = False) ->
     if user is not None:
         require_purge(user, entry.lab_id)
     with transaction.atomic():
-        entry = _locked(entry)
+        entry = _lock_entry(entry)
         if entry.kind == TrashKind.CASE:
             inner = TrashEntry.objects.filter(case_id=entry.case_id).exclude(pk=entry.pk)
             for earlier in inner:
@@ -191,7 +191,7 @@ def _case_of(item: CaseItem) -> uuid.UUID:
     return case_id
 
 
-def _locked(entry: TrashEntry) -> TrashEntry:
+def _lock_entry(entry: TrashEntry) -> TrashEntry:
     locked = TrashEntry.objects.select_for_update().filter(pk=entry.pk).first()
     if locked is None:
         raise NotFoundError(f"{entry.name} is no longer in the trash.")

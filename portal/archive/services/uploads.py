@@ -97,7 +97,7 @@ def upload_receiving(
     concurrently.
     """
     require_edit(user, case.lab_id)
-    with _received(file) as incoming:
+    with _receive_file(file) as incoming:
         incoming.seal()
         kind = content_kind(incoming.path, filename=filename, kinds=kinds)
 
@@ -170,7 +170,7 @@ def filename_clean(filename: str) -> str:
     return name_clean(last)[:MAX_NAME_LENGTH].rstrip() or "unnamed"
 
 
-def _received(file: BinaryIO | File[Any]) -> storage.Incoming:
+def _receive_file(file: BinaryIO | File[Any]) -> storage.Incoming:
     """The bytes on the storage volume, hashed; a form's file is there already."""
     if isinstance(file, ReceivedFile):
         return file.incoming

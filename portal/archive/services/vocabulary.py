@@ -98,7 +98,7 @@ def vocabulary_import(
                 f"have {total:,}. Delete terms that you do not need first.",
                 code="too-many-terms",
             )
-        changed = _changed(terms, rows)
+        changed = _change_codes(terms, rows)
         result = VocabularyImport(len(added), len(changed), len(rows) - len(added) - len(changed))
         if is_preview or not (added or changed):
             return result
@@ -152,7 +152,7 @@ def vocabulary_read(data: bytes) -> dict[tuple[str, str], VocabularyRow]:
         raise TooLargeInputError(
             f"The file has {len(data):,} bytes; at most {MAX_FILE_BYTES:,} can be imported at once."
         )
-    lines = csv.reader(io.StringIO(_decoded(data), newline=""), delimiter=_delimiter(data))
+    lines = csv.reader(io.StringIO(_decode(data), newline=""), delimiter=_delimiter(data))
     rows: dict[tuple[str, str], VocabularyRow] = {}
     for row in _rows(lines):
         before = rows.setdefault(row.key, row)
@@ -168,7 +168,7 @@ def vocabulary_read(data: bytes) -> dict[tuple[str, str], VocabularyRow]:
     return rows
 
 
-def _changed(
+def _change_codes(
     terms: dict[tuple[str, str], VocabularyTerm], rows: dict[tuple[str, str], VocabularyRow]
 ) -> list[VocabularyTerm]:
     """Terms whose code or spelling differs in the file, with its values."""
@@ -183,7 +183,7 @@ def _changed(
     return changed
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -45,7 +45,7 @@ class Fetched:
             StorageFullError: no room on the volume, even without all other copies.
         """
         path = self._folder / name
-        with full_disk_refused(), self._locked(path) as part:
+        with full_disk_refused(), self._lock_file(path) as part:
             if cached := self.find(name):
                 return cached
             self._reserve(part, size_bytes, keep=path)
@@ -59,7 +59,7 @@ class Fetched:
     def keep(self, received: Path, name: str) -> None:
         """Take over a file that was put into the store, or drop it if it exceeds the limit."""
         path, size_bytes = self._folder / name, received.stat().st_size
-        with full_disk_refused(), self._locked(path):
+        with full_disk_refused(), self._lock_file(path):
             if size_bytes > self._limit:
                 received.unlink()
                 return
@@ -89,7 +89,7 @@ class Fetched:
         ]
 
     @contextmanager
-    def _locked(self, path: Path) -> Iterator[BinaryIO]:
+    def _lock_file(self, path: Path) -> Iterator[BinaryIO]:
         """The part of this file, empty and locked; gone afterwards unless it became the file."""
         part = _part(path)
         while True:

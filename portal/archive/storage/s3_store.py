@@ -119,13 +119,13 @@ class S3Store:
                 head = self._client.head_object(Bucket=self._bucket, Key=name)
         except FileNotFoundError:
             return None
-        return _stored(name, head["ContentLength"], head["LastModified"])
+        return _stored_object(name, head["ContentLength"], head["LastModified"])
 
     def files(self, folder: str) -> Iterator[Stored]:
         """Yield the objects of a folder, listed in pages of 1,000."""
         for page in self._pages(Prefix=f"{folder}/"):
             for item in page.get("Contents", ()):
-                yield _stored(item["Key"], item["Size"], item["LastModified"])
+                yield _stored_object(item["Key"], item["Size"], item["LastModified"])
 
     def folders(self, folder: str) -> list[str]:
         """By the common prefixes."""
@@ -296,7 +296,7 @@ def _unreachable(name: str, error: Exception) -> StoreAwayError:
     return StoreAwayError(AWAY)
 
 
-def _stored(name: str, size_bytes: int, changed: datetime) -> Stored:
+def _stored_object(name: str, size_bytes: int, changed: datetime) -> Stored:
     return Stored(name, size_bytes, changed.timestamp())
 
 

@@ -86,12 +86,12 @@ def tile_read(plane: TilePlane, z: int, x: int, y: int) -> bytes:
         source = SOURCES.get(plane.path, plane.display_range)
         if source.passes_through(level):
             return source.tile(level, x, y).data
-        return _decoded(plane, source, z, x, y)
+        return _decode_tile(plane, source, z, x, y)
     except (OSError, MlError) as error:
         raise UnavailableError("This tile cannot be read from the stored file.") from error
 
 
-def _decoded(plane: TilePlane, source: TileSource, z: int, x: int, y: int) -> bytes:
+def _decode_tile(plane: TilePlane, source: TileSource, z: int, x: int, y: int) -> bytes:
     path = plane.cache / str(z) / f"{x}_{y}.jpg"
     try:
         return path.read_bytes()

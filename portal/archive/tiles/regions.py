@@ -90,7 +90,7 @@ def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> ReadRegion:
         source = SOURCES.get(plane.path, plane.display_range)
         if tile is not None:
             data = tile_read(plane, *tile)
-            return _cut(data, canvas.levels[len(canvas.levels) - 1 - tile.z], tile, out)
+            return _crop_tile(data, canvas.levels[len(canvas.levels) - 1 - tile.z], tile, out)
         pixels = source.pixels_read((box.width, box.height), out)
         if pixels > MAX_READ_PIXELS:
             raise InvalidInputError(
@@ -170,7 +170,9 @@ def _tile_of(canvas: Canvas, box: Box, out: tuple[int, int]) -> TileRef | None:
     return None
 
 
-def _cut(data: bytes, level: dict[str, int], tile: TileRef, out: tuple[int, int]) -> ReadRegion:
+def _crop_tile(
+    data: bytes, level: dict[str, int], tile: TileRef, out: tuple[int, int]
+) -> ReadRegion:
     """A tile cropped to the image; its own bytes if it is inside."""
     size = (level["tile_width_px"], level["tile_height_px"])
     if out == size:

@@ -68,7 +68,7 @@ class TileServer:
     def at_once(self, request: TileRequest) -> ReadyAnswer | None:
         """The answer where it takes neither the database nor a file; None if it does."""
         if request.method not in ("GET", "HEAD"):
-            return _refused(405, "Tiles can only be read.", (b"allow", b"GET, HEAD"))
+            return _error_answer(405, "Tiles can only be read.", (b"allow", b"GET, HEAD"))
         canvas, tail = _split(request.path)
         permit = self.permits.known(canvas, request.credential)
         if permit is None or permit.plane is None:
@@ -93,7 +93,7 @@ class TileServer:
         if permit.plane is not None and not _is_of(permit.plane, tail):
             permit = self.permits.renewed(canvas, request.credential)
         if permit.plane is None:
-            return _refused(permit.status, permit.text)
+            return _error_answer(permit.status, permit.text)
         return _conditional(self._render_answer(canvas, tail, permit), request.if_none_match)
 
     def clear(self) -> None:
@@ -107,12 +107,12 @@ class TileServer:
         plane = permit.plane
         zxy = _parse(plane, tail) if plane else None
         if plane is None or zxy is None or not has_tile(plane, *zxy):
-            return _refused(404, _NO_TILE)
+            return _error_answer(404, _NO_TILE)
         try:
             data = tile_read(plane, *zxy)
         except PortalError:
             logger.exception("tiles: %s of %s cannot be read", tail, plane.path)
-            return _refused(503, _NO_TILE)
+            return _error_answer(503, _NO_TILE)
         headers = [
             (b"content-type", MEDIA_TYPE.encode()),
             (b"content-length", b"%d" % len(data)),
@@ -187,6 +187,6 @@ def _conditional(answer: ReadyAnswer, if_none_match: str) -> ReadyAnswer:
     return answer
 
 
-def _refused(status: int, text: str, *extra: tuple[bytes, bytes]) -> ReadyAnswer:
+def _error_answer(status: int, text: str, *extra: tuple[bytes, bytes]) -> ReadyAnswer:
     body = (text + "\n").encode()
     return ReadyAnswer(status, [*_TEXT, *extra, (b"content-length", b"%d" % len(body))], body)

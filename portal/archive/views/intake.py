@@ -99,9 +99,9 @@ def intake_rules(request: HttpRequest) -> HttpResponse:
         takes_names_out="takes_names_out" in data,
         must_be_clean="must_be_clean" in data,
         titles_from_files="titles_from_files" in data,
-        identifying_text=_chosen(data, "identifying_text", rules.identifying_text),
-        other_text=_chosen(data, "other_text", rules.other_text),
-        faces=_chosen(data, "faces", rules.faces),
+        identifying_text=_chosen_value(data, "identifying_text", rules.identifying_text),
+        other_text=_chosen_value(data, "other_text", rules.other_text),
+        faces=_chosen_value(data, "faces", rules.faces),
         ignored_words=_lines(data, "ignored_words", rules.ignored_words),
         keeps_originals="keeps_originals" in data,
     )
@@ -237,7 +237,7 @@ def quarantine_delete(request: HttpRequest, upload_id: uuid.UUID) -> HttpRespons
     return _to_intake(upload.lab)
 
 
-def _chosen(data: QueryDict, name: str, present: str) -> str:
+def _chosen_value(data: QueryDict, name: str, present: str) -> str:
     """The ``PixelRule`` that a form chose; otherwise the present value."""
     value = data.get(name, present)
     return value if value in PixelRule.values else present

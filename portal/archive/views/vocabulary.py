@@ -45,7 +45,7 @@ def vocabulary(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         return _page(request, lab)
     try:
-        data, is_preview = _received(request)
+        data, is_preview = _posted_file(request)
         result = vocabulary_import(lab=lab, user=user, data=data, is_preview=is_preview)
     except ForbiddenError:
         raise  # sent from another site
@@ -105,7 +105,7 @@ def _page(request: HttpRequest, lab: Lab, *, status: int = 200, **context: objec
     return render(request, "archive/vocabulary.html", context, status=status)
 
 
-def _received(request: HttpRequest) -> tuple[bytes, bool]:
+def _posted_file(request: HttpRequest) -> tuple[bytes, bool]:
     """Bytes of the file, and whether they are only counted: the preview sends them as a text.
 
     Raises:

@@ -78,7 +78,7 @@ def installation_move(*, target: MoveTarget, progress: Progress = no_progress) -
         raise ConflictError("The portal is running. Stop it, and try again a minute later.")
     if target.bucket is None and root().resolve() in target.folder.resolve().parents:
         raise ConflictError("TESSERA_STORAGE of the target lies within that of the source.")
-    with _connected(target.database), _source_snapshot():
+    with _connection_to(target.database), _source_snapshot():
         session_lock("move", using=TARGET)  # a killed move may still be writing
         source = _name_of_source()
         is_new_database = not _is_same_database()
@@ -100,7 +100,7 @@ def installation_move(*, target: MoveTarget, progress: Progress = no_progress) -
 
 
 @contextmanager
-def _connected(config: dict[str, Any]) -> Iterator[None]:
+def _connection_to(config: dict[str, Any]) -> Iterator[None]:
     """Add the target to Django's connections under its alias."""
     settings = connections.configure_settings({"default": config})
     connections.settings[TARGET] = settings["default"]
@@ -158,7 +158,7 @@ def _mark_database(source: str) -> bool:
         for model in _models():
             meta = model._meta
             if meta.db_table in tables and meta.label not in _BY_MIGRATE:
-                cursor.execute(f"SELECT 1 FROM {_quoted(meta.db_table)} LIMIT 1")  # noqa: S608 - ours
+                cursor.execute(f"SELECT 1 FROM {_quote_name(meta.db_table)} LIMIT 1")  # noqa: S608 - ours
                 if cursor.fetchone():
                     raise ConflictError(
                         "The target's database is not empty: it has rows in "
@@ -273,7 +273,7 @@ def _original_move(target: MoveTarget, store: Store, name: str) -> None:
             received.parent.mkdir(parents=True, exist_ok=True)
             try:
                 shutil.copyfile(path, received)
-                _synced(received)
+                _sync_file(received)
                 store.put(received, name)
             finally:
                 received.unlink(missing_ok=True)
@@ -285,7 +285,7 @@ def _original_move(target: MoveTarget, store: Store, name: str) -> None:
         )
 
 
-def _synced(path: Path) -> None:
+def _sync_file(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
@@ -297,7 +297,7 @@ def _rows_move(progress: Progress) -> tuple[int, int]:
     with transaction.atomic(using=TARGET), target.cursor() as cursor:
         for model in tables:
             if model._base_manager.using(TARGET).exists():  # rows that migrations wrote
-                cursor.execute(f"DELETE FROM {_quoted(model._meta.db_table)}")  # noqa: S608 - ours
+                cursor.execute(f"DELETE FROM {_quote_name(model._meta.db_table)}")  # noqa: S608 - ours
         for number, model in enumerate(tables, start=1):
             count, digest = _copy(model)
             copied = _digest(model)
@@ -371,5 +371,5 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, date | uuid.UUID) else value
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return connections[TARGET].ops.quote_name(name)

@@ -104,7 +104,7 @@ class TaggedAnswers:
         has_tag = request.method in _READS or self.edit_tag
         if has_tag and answer.status_code in TAGGED and isinstance(answer, Response):
             callback = partial(
-                _tagged, request._request, has_own_tags=self.has_own_tags, edit_tag=self.edit_tag
+                _set_etag, request._request, has_own_tags=self.has_own_tags, edit_tag=self.edit_tag
             )
             answer.add_post_render_callback(callback)
         return answer
@@ -226,7 +226,7 @@ def _lab_of(row: BaseModel) -> Any:
     return getattr(row, "lab_id", None)
 
 
-def _tagged(
+def _set_etag(
     request: HttpRequest, answer: HttpResponse, *, has_own_tags: bool, edit_tag: str
 ) -> HttpResponse | None:
     """Tag a response; returns a 304 in its place if the client has it, else None."""

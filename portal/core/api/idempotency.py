@@ -132,7 +132,7 @@ def response_find(keyed: KeyedRequest) -> StoredResponse | None:
     if not transaction_lock_at_once(_lock_name(keyed)):
         raise _running()
     record = _record(keyed)
-    return None if record is None or _is_free(record) else _stored(keyed, record)
+    return None if record is None or _is_free(record) else _stored_response_of(keyed, record)
 
 
 def response_store(keyed: KeyedRequest, response: StoredResponse) -> None:
@@ -152,7 +152,7 @@ def lease_take(keyed: KeyedRequest) -> StoredResponse | Lease:
         transaction_lock(_lock_name(keyed))
         record = _record(keyed)
         if record is not None and not _is_free(record):
-            return _stored(keyed, record)
+            return _stored_response_of(keyed, record)
         lease = Lease(keyed.record_id, uuid.uuid4())
         fields = _identity(keyed) | {"status": None, "headers": {}, "body": ""}
         fields |= {"is_stored": True, "has_effect": False}
@@ -247,7 +247,7 @@ def _is_free(record: IdempotencyRecord) -> bool:
     return is_under_way and not record.has_effect and not _is_leased(record)
 
 
-def _stored(keyed: KeyedRequest, record: IdempotencyRecord) -> StoredResponse:
+def _stored_response_of(keyed: KeyedRequest, record: IdempotencyRecord) -> StoredResponse:
     if record.lease_token is not None and _is_leased(record):
         raise _running()
     try:

@@ -53,7 +53,7 @@ class BoundedJsonParser(BaseParser):
                 text,
                 parse_constant=None if self.allows_nan else _refuse_constant,
                 parse_float=None if self.allows_nan else _finite,
-                parse_int=_bounded,
+                parse_int=_parse_int,
             )
         except RecursionError:
             raise _too_deep() from None
@@ -129,7 +129,7 @@ def _finite(text: str) -> float:
     raise ValueError(f"{text[:40]} is too large for a number")
 
 
-def _bounded(text: str) -> int:
+def _parse_int(text: str) -> int:
     if len(text) > MAX_DIGITS:
         raise ValueError(f"{text[:MAX_DIGITS]}... is too long: up to {MAX_DIGITS} digits")
     return int(text)

@@ -152,9 +152,9 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
             return self._under_lease(keyed, handler, request, *args, **kwargs)
         with transaction.atomic():
             if (stored_response := response_find(keyed)) is not None:
-                return _replayed(stored_response)
-            response = self._handled(handler, request, *args, **kwargs)
-            if (stored := self._stored(response)) is not None:
+                return _replay(stored_response)
+            response = self._handle(handler, request, *args, **kwargs)
+            if (stored := self._to_stored_response(response)) is not None:
                 response_store(keyed, stored)
             return response
 
@@ -164,17 +164,17 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
         """Handle a request like ``_idempotent``, with short transactions before and after it."""
         lease = lease_take(keyed)
         if isinstance(lease, StoredResponse):
-            return _replayed(lease)
+            return _replay(lease)
         stored: StoredResponse | None = None
         try:
             with lease_held(lease):
-                response = self._handled(handler, request, *args, **kwargs)
-            stored = self._stored(response)
+                response = self._handle(handler, request, *args, **kwargs)
+            stored = self._to_stored_response(response)
         finally:
             lease_release(keyed, lease, stored)
         return response
 
-    def _handled(
+    def _handle(
         self, handler: _Handler, request: Request, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
         try:
@@ -182,7 +182,7 @@ class ApiView(SparseFields, TaggedAnswers, APIView):
         except Exception as error:  # noqa: BLE001 - raised on by handle_exception if a bug
             return cast(HttpResponseBase, self.handle_exception(error))
 
-    def _stored(self, response: HttpResponseBase) -> StoredResponse | None:
+    def _to_stored_response(self, response: HttpResponseBase) -> StoredResponse | None:
         """Response to store, with its ETag; None for a stream."""
         if not isinstance(response, HttpResponse):
             return None
@@ -226,7 +226,7 @@ def shows_one(view: APIView, method: str | None) -> bool:
     return method in {"GET", "HEAD", "PUT", "PATCH", "DELETE"} and action in {None, *_EDITS}
 
 
-def _replayed(stored_response: StoredResponse) -> HttpResponse:
+def _replay(stored_response: StoredResponse) -> HttpResponse:
     headers = stored_response.headers | {REPLAYED: "true"}
     return HttpResponse(stored_response.body, status=stored_response.status, headers=headers)
 

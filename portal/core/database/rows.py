@@ -106,7 +106,7 @@ def _column(
         return values if is_known else [value and value.hex for value in values]
     if types <= {dict, list}:
         return _json(field, values, database)
-    return _prepared(field, values, database)
+    return _prepare_values(field, values, database)
 
 
 def _set_times(field: Any, rows: Sequence[models.Model]) -> None:
@@ -116,7 +116,7 @@ def _set_times(field: Any, rows: Sequence[models.Model]) -> None:
         setattr(row, field.attname, now + timedelta(microseconds=place))
 
 
-def _prepared(field: Any, values: list[Any], database: BaseDatabaseWrapper) -> list[Any]:
+def _prepare_values(field: Any, values: list[Any], database: BaseDatabaseWrapper) -> list[Any]:
     """Values prepared by the field, each distinct value once."""
     prepared_values: dict[Any, Any] = {}
     prepared = []

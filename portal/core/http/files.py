@@ -47,9 +47,9 @@ def range_response(
     if response is not None:
         pass
     elif span is None:
-        response = _streamed(request, path, range(size))
+        response = _stream_file(request, path, range(size))
     elif part := _resolve(span, size):
-        response = _streamed(request, path, part, status=206)
+        response = _stream_file(request, path, part, status=206)
         response["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
     else:
         response = HttpResponse(status=416)
@@ -80,7 +80,7 @@ def _resolve(requested: tuple[str, str], size: int) -> range:
     return range(int(first), min(int(last) + 1, size) if last else size)
 
 
-def _streamed(
+def _stream_file(
     request: HttpRequest, path: Path, part: range, *, status: int = 200
 ) -> HttpResponseBase:
     response: HttpResponseBase

@@ -71,7 +71,7 @@ def encoder_compare(
     Returns:
         None if no label occurs in two patients.
     """
-    labelled = _labelled(current, following, lab_id)
+    labelled = _labelled_vectors(current, following, lab_id)
     if not labelled.roi:
         return None
     scores = _scores(labelled)
@@ -92,7 +92,7 @@ def encoder_compare(
     )
 
 
-def _labelled(current: Encoder, following: Encoder, lab_id: uuid.UUID) -> _Labelled:
+def _labelled_vectors(current: Encoder, following: Encoder, lab_id: uuid.UUID) -> _Labelled:
     """Newest labelled ROIs with a current embedding by both encoders."""
     rows = Embedding.objects.filter(CURRENT, lab_id=lab_id, roi__deleted_at__isnull=True)
     labelled = rows.filter(encoder=following, roi__label__isnull=False).order_by("-pk")
@@ -109,13 +109,13 @@ def _labelled(current: Encoder, following: Encoder, lab_id: uuid.UUID) -> _Label
         ),
         patient=np.unique(patients, return_inverse=True)[1].astype(np.int64),
         vectors=(
-            _stacked([row[1] for row in rows_of_current]),
-            _stacked([new[row[0]] for row in rows_of_current]),
+            _stack([row[1] for row in rows_of_current]),
+            _stack([new[row[0]] for row in rows_of_current]),
         ),
     )
 
 
-def _stacked(vectors: list[bytes | memoryview]) -> ArrayF32:
+def _stack(vectors: list[bytes | memoryview]) -> ArrayF32:
     rows = [np.frombuffer(bytes(vector), dtype="<f4") for vector in vectors]
     return np.stack(rows).astype(np.float32) if rows else np.zeros((0, 0), np.float32)
 

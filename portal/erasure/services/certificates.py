@@ -32,7 +32,7 @@ def certificate_json(erasure: Erasure, inventory: Inventory, texts: dict[str, in
         "reason": erasure.reason,
         "finished_at": timezone.now().isoformat(),
         "cases": erasure.case_ids,
-        "names": sorted(_keyed(word) for word in inventory.words),
+        "names": sorted(_keyed_hash(word) for word in inventory.words),
         "rows": inventory.numbers | texts,
         "originals": [asdict(original) for original in inventory.originals],
         "places": {place.name.lower(): str(place.erased) for place in Place},
@@ -65,6 +65,6 @@ def certificate_sha256(certificate: JsonObject) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _keyed(word: str) -> str:
+def _keyed_hash(word: str) -> str:
     """Keyed hash of a word, comparable only with the word and the portal's secret key."""
     return salted_hmac("tessera.erasure", word, algorithm="sha256").hexdigest()

@@ -90,7 +90,7 @@ def inventory_of(lab_id: uuid.UUID, case_ids: Collection[uuid.UUID]) -> Inventor
         if model not in _COUNTED
     }
     counts = {model._meta.label: len(ids_of_model[model]) for model in _COUNTED}
-    originals = [*_originals(ids_of_model), *_orphaned(case_ids, lab_id)]
+    originals = [*_originals(ids_of_model), *_orphaned_originals(case_ids, lab_id)]
     return Inventory(str(lab_id), rows, counts, sorted(words - {""}), originals)
 
 
@@ -154,7 +154,7 @@ def _rows_in(model: type[Model], ids: Collection[uuid.UUID | int]) -> QuerySet[A
     return model._base_manager.filter(pk__in=ids).order_by()
 
 
-def _orphaned(case_ids: Collection[uuid.UUID], lab_id: uuid.UUID) -> list[Original]:
+def _orphaned_originals(case_ids: Collection[uuid.UUID], lab_id: uuid.UUID) -> list[Original]:
     """Orphans of the cases: originals deleted earlier that are still on the disk."""
     events = Event.objects.filter(
         lab_id=lab_id, name="trash.purged", payload__case_id__in=[str(pk) for pk in case_ids]

@@ -42,7 +42,7 @@ def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
 
     Call inside the transaction of the erasure.
     """
-    ids, words = inventory.ids, _searched(inventory.words)
+    ids, words = inventory.ids, _words_to_search(inventory.words)
     responses_forget()
     deleted = {}
     for model in (WebhookDelivery, Job, Event):  # attempts go with their deliveries
@@ -88,7 +88,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def words_left(inventory: Inventory) -> list[str]:
     """Columns that still contain one of the words, as ``table.column``."""
-    words = {form for word in _searched(inventory.words) for form in _forms(word)}
+    words = {form for word in _words_to_search(inventory.words) for form in _forms(word)}
     columns = []
     for model in apps.get_models():
         names = [field.name for field in _text_fields(model)]
@@ -132,7 +132,7 @@ def database_rewrite() -> bool:
         return False
 
 
-def _searched(words: Iterable[str]) -> list[str]:
+def _words_to_search(words: Iterable[str]) -> list[str]:
     return sorted(word for word in words if len(word) >= MIN_WORD_LENGTH)
 
 

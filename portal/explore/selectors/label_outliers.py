@@ -79,8 +79,8 @@ def label_outliers(user: User, visible: VisibleMap, *, start: int, count: int) -
     radius = close_radius(visible)
     near, votes = _voters(visible, labelled, of_row, radius)
     own_code = of_row[labelled]
-    counts = _counted(of_row[near], votes, len(labels))
-    alike = _related(labels)
+    counts = _count_votes(of_row[near], votes, len(labels))
+    alike = _related_labels(labels)
     support = votes.sum(axis=1)
     agree = (counts * alike[own_code]).sum(axis=1)
     other_counts = np.where(alike[own_code], 0, counts)
@@ -88,7 +88,7 @@ def label_outliers(user: User, visible: VisibleMap, *, start: int, count: int) -
     says = other_counts.max(axis=1, initial=0)
     has_votes = support >= MIN_SUPPORT
     doubt = has_votes & (agree <= MAX_AGREEMENT * support) & (says >= MIN_MAJORITY * support)
-    confirmed = _confirmed(visible)
+    confirmed = _confirmed_labels(visible)
     is_confirmed = np.array([pk in confirmed for pk in _keys(visible, labelled)], dtype=np.bool_)
     chosen = np.flatnonzero(doubt & ~is_confirmed)
     # shrink shares of few patients, as with one more on each side
@@ -163,14 +163,14 @@ def _patients(visible: VisibleMap, n: int) -> ArrayI64:
     return patient_of_row
 
 
-def _counted(codes: ArrayI64, votes: ArrayBool, labels: int) -> ArrayI64:
+def _count_votes(codes: ArrayI64, votes: ArrayBool, labels: int) -> ArrayI64:
     """Votes for each label, (M, labels)."""
     rows, _ = np.nonzero(votes)
     flat = np.bincount(rows * labels + codes[votes], minlength=len(codes) * labels)
     return flat.reshape(len(codes), labels)
 
 
-def _related(labels: list[Label]) -> ArrayBool:
+def _related_labels(labels: list[Label]) -> ArrayBool:
     """Pairs of labels (L, L) that are equal, or one above the other."""
     at = {label.pk: number for number, label in enumerate(labels)}
     alike = np.eye(len(labels), dtype=np.bool_)
@@ -186,6 +186,6 @@ def _keys(visible: VisibleMap, rows: ArrayI64) -> list[tuple[uuid.UUID, uuid.UUI
     return [(visible.rows[int(at)].roi_id, visible.rows[int(at)].label_id) for at in rows]
 
 
-def _confirmed(visible: VisibleMap) -> set[tuple[uuid.UUID, uuid.UUID]]:
+def _confirmed_labels(visible: VisibleMap) -> set[tuple[uuid.UUID, uuid.UUID]]:
     rows = LabelConfirmation.objects.filter(lab_id=visible.map.lab_id).order_by()
     return set(rows.values_list("roi_id", "label_id"))

@@ -88,13 +88,13 @@ def map_points(visible: VisibleMap) -> MapPoints:
     ]
     # Values are computed once; points refer to them by index.
     ways: dict[str, tuple[list[_Value], list[int]]] = {
-        "label": _numbered([row.label_id for row in rows], label_of),
+        "label": _number_values([row.label_id for row in rows], label_of),
         "organ": (word_of(canvas_row.organ for canvas_row in canvas_rows), canvas),
         "diagnosis": (word_of(canvas_row.diagnosis for canvas_row in canvas_rows), canvas),
         "stain": (word_of(canvas_row.stain for canvas_row in canvas_rows), canvas),
         "case": (cases, canvas),
         "scanner": ([_scanner(canvas_row.scanner or "") for canvas_row in canvas_rows], canvas),
-        "review_state": _numbered(
+        "review_state": _number_values(
             [row.review_state for row in rows], lambda key: (key, ReviewState(key).label, "")
         ),
     }
@@ -107,7 +107,7 @@ def map_points(visible: VisibleMap) -> MapPoints:
         canvases=[
             (canvas_row.pk, canvas_row.name, canvas_row.accession) for canvas_row in canvas_rows
         ],
-        colourings=tuple(_coloured(name, *ways[name]) for name in COLOURS),
+        colourings=tuple(_colouring(name, *ways[name]) for name in COLOURS),
     )
 
 
@@ -119,14 +119,14 @@ def _scanner(vendor: str) -> _Value:
     return vendor.lower(), scanner_name(vendor), ""
 
 
-def _numbered(keys: list[K], values: Callable[[K], _Value]) -> tuple[list[_Value], list[int]]:
+def _number_values(keys: list[K], values: Callable[[K], _Value]) -> tuple[list[_Value], list[int]]:
     """Distinct values, and the index of each point's value."""
     number: dict[K, int] = {}
     at = [number.setdefault(key, len(number)) for key in keys]
     return [values(key) for key in number], at
 
 
-def _coloured(name: str, values: list[_Value], at: list[int]) -> Colouring:
+def _colouring(name: str, values: list[_Value], at: list[int]) -> Colouring:
     """Merge values that differ only in case, named as for the first point."""
     points = np.array(at, np.int64)
     point_counts = np.bincount(points, minlength=len(values)).tolist()

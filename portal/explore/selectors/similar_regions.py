@@ -110,7 +110,7 @@ def similar_regions(
     boxes = _floats(sample.boxes, 4).astype(np.float64)
     vectors = _floats(sample.vectors, sample.encoder.dim)
     distance = exact_distances(vector_of(embedding), vectors)
-    is_free = ~_covered(boxes, _visible_areas(user, roi.canvas))
+    is_free = ~_is_covered(boxes, _visible_areas(user, roi.canvas))
     free = np.flatnonzero(is_free)
     nearest = free[np.argsort(distance[free], kind="stable")]
     significance = Significance(calibration_for(sample.encoder), len(free))
@@ -156,7 +156,7 @@ def _visible_areas(user: User, canvas: Canvas) -> ArrayF64:
     return np.array(list(rows), np.float64).reshape(-1, 5)
 
 
-def _covered(boxes: ArrayF64, areas: ArrayF64) -> ArrayBool:
+def _is_covered(boxes: ArrayF64, areas: ArrayF64) -> ArrayBool:
     """Squares covered by ROIs by more than ``MAX_COVERED``, (N,).
 
     An ROI's area is taken as spread evenly over its bounds.

@@ -100,10 +100,10 @@ def event_latest() -> int:
 def event_stretch(user: User, after: int, filters: EventFilter) -> Stretch:
     """Events after an id, of the user's labs, without those that are hidden from the user."""
     rows = _ids_after(after)
-    until = _settled(after, rows, timezone.now())
+    until = _last_settled_id(after, rows, timezone.now())
     if rows and until < rows[-1][0] and not _is_being_written():
         ended, rows = rows[-1][0], _ids_after(after)
-        until = _settled(after, rows, timezone.now(), ended=ended)
+        until = _last_settled_id(after, rows, timezone.now(), ended=ended)
     visible_events: list[Event] = []
     if until > after:
         mine = Membership.objects.of(user).values("lab_id")
@@ -113,7 +113,7 @@ def event_stretch(user: User, after: int, filters: EventFilter) -> Stretch:
             for event in rows_of.filter(name__in=filters.names()).order_by("id")
             if waits(event.name, event.payload) and _is_on(event, filters.canvas_id)
         ]
-        hidden = _hidden(user, events)
+        hidden = _hidden_event_ids(user, events)
         visible_events = [event for event in events if event.pk not in hidden]
     is_cut = bool(rows) and until == rows[-1][0] and len(rows) == AT_ONCE
     return Stretch(visible_events, until, is_cut)
@@ -136,7 +136,7 @@ def _is_being_written() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _settled(
+def _last_settled_id(
     after: int, rows: Sequence[tuple[int, datetime]], now: datetime, *, ended: int = 0
 ) -> int:
     """Last id before a gap that may still be filled.
@@ -160,7 +160,7 @@ def _is_on(event: Event, canvas_id: uuid.UUID | None) -> bool:
     return str(canvas_id) in (event.payload.get("canvas_id"), event.payload.get("target_id"))
 
 
-def _hidden(user: User, events: Sequence[Event]) -> set[int]:
+def _hidden_event_ids(user: User, events: Sequence[Event]) -> set[int]:
     """Ids of events that a blinded reading hides from everybody or from this user."""
     unseen = events_unseen(events)
     regions = _ids(events, "roi_id")

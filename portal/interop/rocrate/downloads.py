@@ -54,7 +54,7 @@ def many_response(*, user: User, job: Job) -> StreamingHttpResponse:
         (f"{slugify(export.case.accession) or 'case'}-{str(export.case.pk)[:8]}.zip", export.path)
         for export in written
     ]
-    response = StreamingHttpResponse(_zipped(files), content_type="application/zip")
+    response = StreamingHttpResponse(_zip_files(files), content_type="application/zip")
     response["Content-Disposition"] = attachment(
         f"cases {job.created_at:%Y-%m-%d}", ".zip", fallback="cases"
     )
@@ -81,7 +81,7 @@ class _Sink(io.RawIOBase):
         return b"".join(parts)
 
 
-def _zipped(files: Sequence[tuple[str, Path]]) -> Iterator[bytes]:
+def _zip_files(files: Sequence[tuple[str, Path]]) -> Iterator[bytes]:
     """A zip of files that are compressed already, piece by piece."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:

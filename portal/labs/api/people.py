@@ -154,7 +154,7 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
             by=user,
             full_name=data.get("full_name", ""),
         )
-        return _sent(request, invitation, secret, code=status.HTTP_201_CREATED)
+        return _invitation_response(request, invitation, secret, code=status.HTTP_201_CREATED)
 
     @extend_schema(
         request=None, responses={200: InvitationSentSerializer}, summary="Send a new link"
@@ -164,7 +164,7 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
         """Send a new link; the previous one is invalid from now on."""
         invitation = selectors.invitation_get(user_of(request), invitation_id=uuid.UUID(pk))
         secret = invitation_renew(invitation, by=user_of(request))
-        return _sent(request, invitation, secret, code=status.HTTP_200_OK)
+        return _invitation_response(request, invitation, secret, code=status.HTTP_200_OK)
 
     @extend_schema(responses={204: None}, summary="Revoke an invitation")
     def destroy(self, request: Request, pk: str) -> Response:
@@ -174,7 +174,9 @@ class InvitationViewSet(mixins.ListModelMixin, ApiViewSet[Invitation]):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _sent(request: Request, invitation: Invitation, secret: str, *, code: int) -> Response:
+def _invitation_response(
+    request: Request, invitation: Invitation, secret: str, *, code: int
+) -> Response:
     path = reverse("labs:invitation_open", args=[secret])
     link = request.build_absolute_uri(path)
     is_mailed = invitation_deliver(invitation, link=link) == Delivery.MAIL

@@ -90,7 +90,7 @@ def invitation_renew(invitation: Invitation, *, by: User | None) -> str:
     require_manager(by, invitation.lab)
     if by is not None:
         invitation_count(lab_id=invitation.lab_id)
-    invitation = _locked(invitation)
+    invitation = _lock_invitation(invitation)
     secret, sha256 = secret_make()
     invitation.sha256, invitation.expires_at = sha256, timezone.now() + LIVES
     invitation.delivery = Delivery.NONE.value
@@ -123,14 +123,14 @@ def invitation_revoke(invitation: Invitation, *, by: User | None) -> None:
         ConflictError: it has already ended.
     """
     require_manager(by, invitation.lab)
-    invitation = _locked(invitation)
+    invitation = _lock_invitation(invitation)
     invitation_end(invitation, ending=Ending.REVOKED, by=by)
 
 
 @transaction.atomic
 def invitation_decline(invitation: Invitation) -> None:
     """Decline an invitation. Emits ``invitation.declined``."""
-    invitation = _locked(invitation)
+    invitation = _lock_invitation(invitation)
     invitation_end(invitation, ending=Ending.DECLINED, by=None)
 
 
@@ -144,7 +144,7 @@ def invitation_accept(invitation: Invitation, *, user: User) -> Membership:
         ForbiddenError: the invitation is for another address.
         ConflictError: it has already ended, or the user is a member already.
     """
-    invitation = _locked(invitation)
+    invitation = _lock_invitation(invitation)
     if user.email != invitation.email:
         raise ForbiddenError(
             f"This invitation is for {invitation.email}; you are signed in as {user.email}.",
@@ -166,7 +166,7 @@ def invitation_accept_new(
         InvalidInputError: the password is not acceptable.
         ConflictError: the invitation has already ended, or the address has an account.
     """
-    invitation = _locked(invitation)
+    invitation = _lock_invitation(invitation)
     user = user_create(invitation.email, full_name=full_name)
     password_check(password, user)
     membership = invitation_accept(invitation, user=user)
@@ -175,7 +175,7 @@ def invitation_accept_new(
     return user, membership
 
 
-def _locked(invitation: Invitation) -> Invitation:
+def _lock_invitation(invitation: Invitation) -> Invitation:
     """Lock and return the row until the end of the transaction, so that a link works once."""
     invitations = Invitation.objects.select_for_update(of=("self",)).select_related("lab")
     row: Invitation | None = invitations.filter(pk=invitation.pk).first()

@@ -42,7 +42,7 @@ def invitation_create(request: HttpRequest, slug: str) -> HttpResponse:
             raise
         form.add_error(None, error.message)
         return members_page(request, lab, form, status=error.status)
-    return _delivered(request, invitation, secret)
+    return _invitation_page(request, invitation, secret)
 
 
 @not_audited("recorded by its events")
@@ -56,7 +56,7 @@ def invitation_renew(request: HttpRequest, invitation_id: uuid.UUID) -> HttpResp
     except (ConflictError, TooManyRequestsError) as error:
         messages.error(request, error.message)
         return to_members(invitation.lab)
-    return _delivered(request, invitation, secret)
+    return _invitation_page(request, invitation, secret)
 
 
 @not_audited("recorded by its events")
@@ -73,7 +73,7 @@ def invitation_revoke(request: HttpRequest, invitation_id: uuid.UUID) -> HttpRes
     return to_members(invitation.lab)
 
 
-def _delivered(request: HttpRequest, invitation: Invitation, secret: str) -> HttpResponse:
+def _invitation_page(request: HttpRequest, invitation: Invitation, secret: str) -> HttpResponse:
     link = request.build_absolute_uri(reverse("labs:invitation_open", args=[secret]))
     if services.invitation_deliver(invitation, link=link) == Delivery.MAIL:
         messages.success(request, f"{invitation.email} gets an e-mail with a link to join.")

@@ -18,16 +18,16 @@ BROKEN = (LookupError, OAuth2Error, RequestException, TypeError, ValueError)
 @not_audited("no data of patients")
 def oidc_begin(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Redirect to the service."""
-    return _guarded(views.login, request, provider_id)
+    return _run_provider_view(views.login, request, provider_id)
 
 
 @not_audited("no data of patients")
 def oidc_return(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Handle the return from the service."""
-    return _guarded(views.callback, request, provider_id)
+    return _run_provider_view(views.callback, request, provider_id)
 
 
-def _guarded(view: object, request: HttpRequest, provider_id: str) -> HttpResponse:
+def _run_provider_view(view: object, request: HttpRequest, provider_id: str) -> HttpResponse:
     try:
         try:
             response: HttpResponse = view(request, provider_id)  # type: ignore[operator]

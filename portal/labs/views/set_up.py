@@ -30,7 +30,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         return render(request, "labs/set_up.html", {"form": SetUpForm()})
     form = SetUpForm(request.POST)
-    user = _finished(form)
+    user = _finish_set_up(form)
     if user is None:
         return render(request, "labs/set_up.html", {"form": form}, status=400)
     messages.success(request, "The lab is set up. Invite its people here.")
@@ -38,7 +38,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _finished(form: SetUpForm) -> User | None:
+def _finish_set_up(form: SetUpForm) -> User | None:
     if not form.is_valid():
         return None
     try:

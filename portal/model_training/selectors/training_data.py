@@ -57,7 +57,7 @@ def training_data(lab_id: uuid.UUID, base: Encoder, *, with_vectors: bool = True
         with_vectors: False to count only.
     """
     rows = Embedding.objects.filter(CURRENT, lab_id=lab_id, encoder=base)
-    rows = rows.filter(roi__deleted_at__isnull=True).exclude(roi__in=_blinded().values("pk"))
+    rows = rows.filter(roi__deleted_at__isnull=True).exclude(roi__in=_blinded_rois().values("pk"))
     case = "roi__canvas__case"
     fields = ["roi_id", "roi__label_id", f"{case}__patient_key", f"{case}_id"]
     fields += ["vector"] if with_vectors else []
@@ -118,7 +118,7 @@ def training_data_check(lab_id: uuid.UUID, base: Encoder) -> tuple[TrainingData,
     return data, check_sufficiency(data.material, held_out_mask(data.material.patients))
 
 
-def _blinded() -> QuerySet[Roi]:
+def _blinded_rois() -> QuerySet[Roi]:
     """Regions hidden from a person who neither reads nor drew anything."""
     return Roi.all_objects.hidden_from(User()).order_by()
 

@@ -142,7 +142,7 @@ def training_set_write(
     watched = _held_out(lab, rois, held_out) if isinstance(held_out, float) else set(held_out)
     regions: list[_Region] = []
     ordered = rois.select_related("canvas__case", "label").order_by("canvas_id", "pk")
-    for number, region in enumerate(_written(ordered, watched, out, (mpp, largest_px)), 1):
+    for number, region in enumerate(_write_pictures(ordered, watched, out, (mpp, largest_px)), 1):
         regions += [region] if region else []
         progress(number, total, "regions")
     _tables(regions, out)
@@ -171,7 +171,7 @@ def _held_out(lab: Lab, rois: Any, share: float) -> set[str]:
     return set(ordered[:1]) | {p for p in ordered[:-1] if place[p] < share}
 
 
-def _written(
+def _write_pictures(
     rois: Any, watched: set[str], out: Path, size: tuple[float, int]
 ) -> Iterator[_Region | None]:
     """Yield each region after writing its picture; None if its pixels cannot be read.
@@ -210,8 +210,8 @@ def _pixels(roi: Roi, mpp: float, largest_px: int) -> tuple[ImageU8, tuple[int, 
     canvas = roi.canvas
     native = canvas.mpp if canvas.kind != CanvasKind.VIDEO else None
     min_downsample = max(1.0, mpp / native) if native else 1.0
-    left, right = _grown(roi.left, roi.right, MIN_SIDE_PX * min_downsample, canvas.width_px)
-    top, bottom = _grown(roi.top, roi.bottom, MIN_SIDE_PX * min_downsample, canvas.height_px)
+    left, right = _widen(roi.left, roi.right, MIN_SIDE_PX * min_downsample, canvas.width_px)
+    top, bottom = _widen(roi.top, roi.bottom, MIN_SIDE_PX * min_downsample, canvas.height_px)
     if canvas.kind == CanvasKind.VIDEO:
         frame = frame_pixels(canvas, roi.frame_pts or 0)
         return frame[top:bottom, left:right], (left, top), 1.0
@@ -221,7 +221,7 @@ def _pixels(roi: Roi, mpp: float, largest_px: int) -> tuple[ImageU8, tuple[int, 
     return pixels, (left, top), downsample
 
 
-def _grown(low: float, high: float, min_length: float, size: int) -> tuple[int, int]:
+def _widen(low: float, high: float, min_length: float, size: int) -> tuple[int, int]:
     """Whole pixels from ``low`` to ``high``, at least ``min_length`` if the canvas has as many."""
     margin = max(0.0, min_length - (high - low)) / 2
     start = min(max(0, int(low - margin)), max(0, size - int(min_length)))

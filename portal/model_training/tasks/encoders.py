@@ -101,7 +101,7 @@ def _train_and_compare(context: JobContext, learning: Learning, claim: TrainingF
     held_out = _split(data, folder)
     require_sufficient_data(data.material, held_out)
     _training_set(context, learning, data, held_out, folder)
-    trained = _trained(context, learning, base, claim)
+    trained = _train_encoder(context, learning, base, claim)
     network = read_encoder(trained.weights)
     data, held_out, vectors = _embed_all(context, network, data, held_out, folder)
     baseline = search_baseline(learning.lab_id, learning.base, data)
@@ -190,7 +190,7 @@ def _round_robin(data: TrainingData) -> list[uuid.UUID]:
     return [roi for _, _, roi in sorted(placed)[:MAX_TRAINED_REGIONS]]
 
 
-def _trained(
+def _train_encoder(
     context: JobContext, learning: Learning, base: RegionEncoder, claim: TrainingFolder
 ) -> LabTrained:
     from ml.training.roi.lab_encoder import LabTrained, train_lab_encoder

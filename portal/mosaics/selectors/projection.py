@@ -76,7 +76,7 @@ def rois_on_component(user: User, mosaic: Mosaic, *, component: int = 0) -> list
     drawn = Roi.objects.visible_to(user).live()
     drawn = drawn.filter(canvas=mosaic.video.canvas, frame_index__isnull=False)
     rois = list(drawn.select_related("label").order_by("created_at", "id")[:MAX_ROIS])
-    placed = _placed(
+    placed = _frame_placements(
         mosaic, {roi.frame_index for roi in rois if roi.frame_index is not None}, component
     )
     plane = shapely.box(0, 0, component_row.canvas.width_px, component_row.canvas.height_px)
@@ -159,7 +159,7 @@ def projected_geometry(
         return _projected_mark(geometry, move, view, piece)
     moved = []
     for rings in polygons_of(geometry):
-        corners = [move(_cut(ring, piece)) for ring in rings]
+        corners = [move(_densify(ring, piece)) for ring in rings]
         if not all(is_front.all() for _, is_front in corners):
             return None
         shell, *holes = [xy[0] for xy, _ in corners]
@@ -182,7 +182,7 @@ def _projected_mark(
     is_line = mark_kind(geometry) == RoiKind.LINE
     moved = []
     for part in mark_parts(geometry):
-        xy, is_front = move(_cut(part, piece if is_line else None))
+        xy, is_front = move(_densify(part, piece if is_line else None))
         if not is_front.all():
             return None
         moved.append(xy[0])
@@ -201,7 +201,7 @@ def _projected_mark(
     return {"type": plain["type"], "coordinates": plain["coordinates"]}, round(min(1.0, share), 4)
 
 
-def _cut(line: Any, piece: float | None) -> ArrayF64:
+def _densify(line: Any, piece: float | None) -> ArrayF64:
     """(P, 2): the corners of a line, with points between them where its edges are long."""
     xy = np.array(line, np.float64)
     return (
@@ -209,7 +209,7 @@ def _cut(line: Any, piece: float | None) -> ArrayF64:
     )
 
 
-def _placed(
+def _frame_placements(
     mosaic: Mosaic, indices: set[int], component: int
 ) -> dict[int | None, tuple[tuple[Any, Any], float | None]]:
     """Transform with mesh, and uncertainty, of the registered ones among these frames."""

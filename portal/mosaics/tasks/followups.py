@@ -39,7 +39,7 @@ def followup_find(context: JobContext, *, followup_id: str) -> JobResult:
             folder = scratch / "followup"
             folder.mkdir()
             began = time.monotonic()
-            hits, searched = _found(context, followup, folder)
+            hits, searched = _find_hits(context, followup, folder)
             with context.effect():
                 followup_ready(
                     followup=followup,
@@ -58,7 +58,9 @@ def _has_file(canvas: Canvas) -> bool:
         return False
 
 
-def _found(context: JobContext, followup: Followup, folder: Path) -> tuple[list[FollowupHit], int]:
+def _find_hits(
+    context: JobContext, followup: Followup, folder: Path
+) -> tuple[list[FollowupHit], int]:
     from ml.mosaic.followup import Candidate, draw_hit, find_place
 
     def find(keyed: Iterable[tuple[int, ImageU8]], count: int) -> Sequence[Any]:

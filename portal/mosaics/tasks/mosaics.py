@@ -92,7 +92,7 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | Non
         if error.code == "cancelled":
             raise
         raise UserError(f"{_seconds(mosaic)}: {sentence(error)}", code=error.code) from error
-    return _built(result, folder, seconds=time.monotonic() - began)
+    return _to_built_mosaic(result, folder, seconds=time.monotonic() - began)
 
 
 def _seconds(mosaic: Mosaic) -> str:
@@ -119,7 +119,7 @@ def _config(mosaic: Mosaic) -> MosaicConfig:
     return MosaicConfig(**chosen)
 
 
-def _built(result: MosaicResult, folder: Path, *, seconds: float) -> BuiltMosaic:
+def _to_built_mosaic(result: MosaicResult, folder: Path, *, seconds: float) -> BuiltMosaic:
     return BuiltMosaic(
         components=tuple(_component(component, folder) for component in result.components),
         motion_model=result.motion_model,

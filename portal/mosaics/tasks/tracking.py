@@ -50,7 +50,7 @@ def roi_track(
             "The region has been changed in the meantime. Follow it again.", code="changed"
         )
     span = TrackSpan(first, last)
-    track = _followed(context, roi, outline, span)
+    track = _track_outline(context, roi, outline, span)
     table = frame_table(canvas_video(roi.canvas))
     key_frames = list(_key_frames(track, outline, table))
     reached = track.outlines[-1].index
@@ -76,7 +76,9 @@ def roi_track(
     return result
 
 
-def _followed(context: JobContext, roi: Roi, outline: GeoJsonGeometry, span: TrackSpan) -> Track:
+def _track_outline(
+    context: JobContext, roi: Roi, outline: GeoJsonGeometry, span: TrackSpan
+) -> Track:
     from ml.mosaic.tracking import track_outline
 
     total = abs(span.last - span.first)
@@ -99,14 +101,14 @@ def _followed(context: JobContext, roi: Roi, outline: GeoJsonGeometry, span: Tra
 def _frames(source: Path, table: FrameTable, span: TrackSpan) -> Iterator[tuple[int, ImageU8]]:
     """Yield (index, frame) from the first to the last; backwards in runs decoded forwards."""
     if span.last >= span.first:
-        yield from _decoded(source, table, span.first, span.last)
+        yield from _decode_frames(source, table, span.first, span.last)
         return
     for stop in range(span.first, span.last - 1, -RUN_FRAMES):
-        run = _decoded(source, table, max(stop - RUN_FRAMES + 1, span.last), stop)
+        run = _decode_frames(source, table, max(stop - RUN_FRAMES + 1, span.last), stop)
         yield from reversed(list(run))
 
 
-def _decoded(
+def _decode_frames(
     source: Path, table: FrameTable, first: int, last: int
 ) -> Iterator[tuple[int, ImageU8]]:
     pts = table.pts
@@ -131,13 +133,13 @@ def _key_frames(
         yield {
             "index": key.index,
             "pts": int(table.pts[key.index]),
-            "geometry": _moved(outline, key.xy),
+            "geometry": _replace_vertices(outline, key.xy),
             "by": "tracking",
             "drift_px": key.drift_px,
         }
 
 
-def _moved(geometry: GeoJsonGeometry, xy: ArrayF64) -> GeoJsonGeometry:
+def _replace_vertices(geometry: GeoJsonGeometry, xy: ArrayF64) -> GeoJsonGeometry:
     """The same rings with other vertices."""
     at = 0
     parts = []

@@ -120,7 +120,7 @@ def libraries() -> list[DoctorFinding]:
 def models() -> list[DoctorFinding]:
     """Check the device, and load each encoder as a worker does."""
     try:
-        loaded = _loaded()
+        loaded = _load_models()
     except (OSError, ValueError, subprocess.SubprocessError) as exc:
         message = f"The networks cannot be loaded: {_last_line(exc)}."
         return [error("device", message, "Correct TESSERA_DEVICE; see: python -m ml embed --help")]
@@ -139,7 +139,7 @@ def models() -> list[DoctorFinding]:
     return lines
 
 
-def _loaded() -> JsonObject:
+def _load_models() -> JsonObject:
     process = subprocess.run(
         [sys.executable, "-c", _LOAD, json.dumps(settings.TESSERA_ENCODERS)],
         capture_output=True,

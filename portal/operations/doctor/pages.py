@@ -18,7 +18,7 @@ BUILD = "Run: npm ci && npm run build"
 def front_end() -> list[DoctorFinding]:
     """Check that styles and scripts are built from the present sources, and collected."""
     built = Path(settings.STATICFILES_DIRS[0])
-    return [_collected(built, Path(settings.STATIC_ROOT)) or _built(built) or _WELL]
+    return [_check_collected(built, Path(settings.STATIC_ROOT)) or _check_built(built) or _WELL]
 
 
 def front_end_problem() -> str:
@@ -27,7 +27,7 @@ def front_end_problem() -> str:
     return f"{finding.message} {finding.remedy}" if finding.level == "error" else ""
 
 
-def _collected(built: Path, root: Path) -> DoctorFinding | None:
+def _check_collected(built: Path, root: Path) -> DoctorFinding | None:
     """Check the collected static files, on servers only."""
     if not hasattr(staticfiles_storage, "manifest_name"):
         return None
@@ -43,7 +43,7 @@ def _collected(built: Path, root: Path) -> DoctorFinding | None:
     return None
 
 
-def _built(built: Path) -> DoctorFinding | None:
+def _check_built(built: Path) -> DoctorFinding | None:
     script = built / SCRIPT
     sources = [
         path.stat().st_mtime

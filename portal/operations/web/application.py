@@ -44,7 +44,7 @@ class WebApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Any) -> None:
         """ASGI entry point."""
         if self._access_log:
-            send = _logged(scope, send)
+            send = _log_requests(scope, send)
         if scope["path"].startswith(PREFIX):
             await tile_application(scope, receive, send)
             return
@@ -92,7 +92,7 @@ async def _refuse(send: Any, status: int, code: str, detail: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _logged(scope: Scope, send: Any) -> Any:
+def _log_requests(scope: Scope, send: Any) -> Any:
     """Wrap ``send`` to log the request when its response starts."""
     began = time.monotonic()
 

@@ -134,7 +134,7 @@ class StreamedBody:
         with self._lock:
             if self._is_over:
                 raise ConnectionAbortedError("the request has ended")
-            self._prefetched = asyncio.run_coroutine_threadsafe(self._received(), self._loop)
+            self._prefetched = asyncio.run_coroutine_threadsafe(self._next_bytes(), self._loop)
 
     def _next(self) -> bool:
         """Wait for more bytes; False at the end."""
@@ -154,7 +154,7 @@ class StreamedBody:
             self._prefetched.set_result(b"")
         return bool(part)
 
-    async def _received(self) -> bytes:
+    async def _next_bytes(self) -> bytes:
         """Next bytes; empty if the client disconnected."""
         parts, size = [], 0
         while self._has_more and size < READ_BYTES:

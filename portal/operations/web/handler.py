@@ -68,10 +68,10 @@ async def _parts_in_thread(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
         while (part := await loop.run_in_executor(thread, next, parts, None)) is not None:
             yield part
     finally:
-        thread.submit(_ended, parts)
+        thread.submit(_close_parts, parts)
         thread.shutdown(wait=False)
 
 
-def _ended(parts: Any) -> None:
+def _close_parts(parts: Any) -> None:
     getattr(parts, "close", lambda: None)()
     connections.close_all()

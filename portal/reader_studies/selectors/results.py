@@ -103,7 +103,7 @@ def _results(study: Study, images: Sequence[tuple[Canvas, list[Assignment]]]) ->
     stored = [cache.get(_name(study, rows)) for _, rows in images]
     outlines = _outlines([stored_result for stored_result in stored if stored_result is not None])
     return [
-        _computed(study, canvas, rows)
+        _compute_result(study, canvas, rows)
         if stored_result is None
         else _from_json(stored_result, canvas, tuple(row.person_id for row in rows), outlines)
         for (canvas, rows), stored_result in zip(images, stored, strict=True)
@@ -128,7 +128,7 @@ def _outline(geometry: JsonObject) -> BaseGeometry:
     return shapely.make_valid(shape(geometry))
 
 
-def _computed(study: Study, canvas: Canvas, rows: list[Assignment]) -> ImageResult:
+def _compute_result(study: Study, canvas: Canvas, rows: list[Assignment]) -> ImageResult:
     name, readers = _name(study, rows), tuple(row.person_id for row in rows)
     regions, left_out = _regions(rows)
     plane = float(canvas.width_px) * canvas.height_px

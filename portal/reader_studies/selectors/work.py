@@ -136,7 +136,7 @@ def work_on_canvas(user: User, canvas: Canvas) -> Assignment | None:
 def work_open_count(user: User) -> int:
     """Number of the user's open assignments and rejected regions. One query."""
     rows = Assignment.objects.owned_by(user).filter(person=user, submitted_at=None)
-    rejected = _rejected(user).order_by().values("pk")
+    rejected = _rejected_rois(user).order_by().values("pk")
     return int(rows.order_by().values("pk").union(rejected, all=True).count())
 
 
@@ -148,7 +148,7 @@ def rejected_regions(user: User, *, lab_id: uuid.UUID | None = None) -> RoiQuery
     """
     reasons = RoiComment.objects.filter(roi=OuterRef("pk"), goes_with_verdict=True)
     newest = reasons.order_by("-created_at", "-id").values("text")[:1]
-    rows = _rejected(user)
+    rows = _rejected_rois(user)
     if lab_id is not None:
         rows = rows.filter(lab=lab_id)
     return (
@@ -159,7 +159,7 @@ def rejected_regions(user: User, *, lab_id: uuid.UUID | None = None) -> RoiQuery
     )
 
 
-def _rejected(user: User) -> RoiQuerySet:
+def _rejected_rois(user: User) -> RoiQuerySet:
     rows = Roi.objects.owned_by(user).live()
     return rows.filter(created_by=user, review_state=ReviewState.REJECTED)
 

@@ -67,7 +67,7 @@ def findings_decide(
             if choice == Choice.NOTHING:
                 roi = None
             elif choice == Choice.DRAWN:
-                roi = _drawn(user, canvas, roi_id)
+                roi = _drawn_roi(user, canvas, roi_id)
             else:
                 place = result.readers.index(reader) if reader in result.readers else None
                 outline, name, frame = _chosen_rois(
@@ -84,7 +84,7 @@ def findings_decide(
                 ).roi
             row = Decision(lab_id=study.lab_id, study=study, canvas=canvas, finding=finding_id)
             row.choice, row.roi, row.decided_by = choice, roi, user
-            decided.append(_written(row))
+            decided.append(_write_roi(row))
         study_event_emit(
             "decided", study, canvas_id=str(canvas.pk), choice=choice, count=len(findings)
         )
@@ -134,7 +134,7 @@ def _chosen_rois(
     return outline, label_key(label) if label else names.pop(), regions[0].frame
 
 
-def _drawn(user: User, canvas: Canvas, roi_id: uuid.UUID | None) -> Roi:
+def _drawn_roi(user: User, canvas: Canvas, roi_id: uuid.UUID | None) -> Roi:
     if roi_id is None:
         raise InvalidInputError("roi: name the region that you drew.")
     roi = roi_get(user, roi_id, with_shared=False)
@@ -143,7 +143,7 @@ def _drawn(user: User, canvas: Canvas, roi_id: uuid.UUID | None) -> Roi:
     return roi
 
 
-def _written(decision: Decision) -> Decision:
+def _write_roi(decision: Decision) -> Decision:
     try:
         with transaction.atomic():
             decision.save(force_insert=True)

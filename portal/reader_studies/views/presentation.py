@@ -146,12 +146,12 @@ def findings_shown(
     rows = Decision.objects.filter(study=study, canvas=result.canvas)
     decisions = {row.finding: row for row in rows.select_related("decided_by")}
     return [
-        _shown(finding, result, people, labels, decisions.get(finding.id))
+        _shown_finding(finding, result, people, labels, decisions.get(finding.id))
         for finding in result.findings
     ]
 
 
-def _shown(
+def _shown_finding(
     finding: Finding,
     result: ImageResult,
     people: Mapping[uuid.UUID, User],

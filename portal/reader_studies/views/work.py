@@ -84,7 +84,7 @@ def next_one(request: HttpRequest) -> HttpResponse:
 def assigned(request: HttpRequest) -> HttpResponse:
     """Workload of the lab's members and all open assignments, for managers."""
     user = user_of(request)
-    lab = _managed(request, user)
+    lab = _lab_managed(request, user)
     is_done = request.GET.get("done") == "1"
     person = _uuid(request.GET.get("person", ""))
     filters = WorkFilter(lab_id=lab.pk, is_done=is_done, person_id=person)
@@ -105,7 +105,7 @@ def assigned(request: HttpRequest) -> HttpResponse:
 def assign(request: HttpRequest) -> HttpResponse:
     """Assign images."""
     user = user_of(request)
-    lab = _managed(request, user)
+    lab = _lab_managed(request, user)
     return assign_page(
         request,
         lab,
@@ -277,7 +277,7 @@ def requested_lab(request: HttpRequest, user: User) -> Lab:
     return lab
 
 
-def _managed(request: HttpRequest, user: User) -> Lab:
+def _lab_managed(request: HttpRequest, user: User) -> Lab:
     """``requested_lab`` for managers; refuse everybody else."""
     lab = requested_lab(request, user)
     require_assign(user, lab.pk)

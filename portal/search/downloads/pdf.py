@@ -116,7 +116,7 @@ def report_pdf(
         author=report.lab.name,
     )
     created_line = f"{report.created_at:%Y-%m-%d %H:%M} UTC, {report.made_by}"
-    document.build(story, canvasmaker=_numbered(report.lab.name, created_line))
+    document.build(story, canvasmaker=_numbered_canvas(report.lab.name, created_line))
     return stream.getvalue()
 
 
@@ -167,7 +167,7 @@ def _head(
         ("Same patient", "left out" if content.leaves_patient_out else "included"),
         ("Results", f"{content.hits}, {content.order}"),
         *([("Marks", marks)] if marks else []),
-        *_searched(content),
+        *_search_lines(content),
         ("Encoder", f"{encoder[0]} {encoder[1]}"),
         (
             "Index",
@@ -195,7 +195,7 @@ def _head(
     )
 
 
-def _searched(content: ReportContent) -> list[tuple[str, str]]:
+def _search_lines(content: ReportContent) -> list[tuple[str, str]]:
     if content.searched is None:
         return []
     regions, cases = content.searched
@@ -302,7 +302,7 @@ def _colophon(report: Report, content: ReportContent, address: str) -> list[str]
     ]
 
 
-def _numbered(lab: str, created_line: str) -> type[PdfCanvas]:
+def _numbered_canvas(lab: str, created_line: str) -> type[PdfCanvas]:
     """Canvas class that prints page numbers with their total."""
 
     class Numbered(PdfCanvas):

@@ -130,7 +130,7 @@ def facets_of(searched: SearchedSet) -> Facets:
     intervals = intervals_of(ranges)
     counts = {facet: _Counts() for facet in FACETS}
     regions, cases = 0, set()
-    requested_values = _requested(filters)
+    requested_values = _requested_values(filters)
     chosen = (
         DateRange("", filters.since, filters.until).key if filters.since or filters.until else ""
     )
@@ -162,7 +162,7 @@ def facets_of(searched: SearchedSet) -> Facets:
     return Facets(regions, len(cases), values, with_value)
 
 
-def _requested(filters: Filters) -> dict[str, str]:
+def _requested_values(filters: Filters) -> dict[str, str]:
     requested = {facet: str(getattr(filters, facet, "")).lower() for facet in FACETS}
     requested["label"] = str(filters.label_id or "")
     return {facet: value for facet, value in requested.items() if value}

@@ -130,7 +130,7 @@ class Candidates:
             examples: Judged regions, which move the query instead of its nearest neighbours.
         """
         if examples is not None:
-            return self._refined(vector, k, examples)
+            return self._rank_refined(vector, k, examples)
         if not expand:
             return self._search_by(vector, k, original=vector, diffuse=diffuse)
         near_ids, near = self._nearest_existing(vector, expand)
@@ -158,7 +158,7 @@ class Candidates:
         nearest = _ranking(original, ids, vectors).nearest
         return replace(_ranking(original, ids[order], vectors[order]), nearest=nearest)
 
-    def _refined(self, vector: ArrayF32, k: int, examples: Examples) -> Ranking:
+    def _rank_refined(self, vector: ArrayF32, k: int, examples: Examples) -> Ranking:
         near_ids, near = self._nearest_existing(vector, 1)
         refined = refined_query(
             vector.astype(np.float64),

@@ -297,7 +297,7 @@ def report_changes(
     """
     content = ReportContent.from_json(report.content)
     regions = {str(region.content["roi"]): region for region in before}
-    changed = [_changed(hit, regions.pop(str(hit.roi.pk), None)) for hit in result.hits]
+    changed = [_changed_hit(hit, regions.pop(str(hit.roi.pk), None)) for hit in result.hits]
     absent = [
         ChangedHit(Change.GONE, known_hit.rank, None, known_hit, None)
         for known_hit in regions.values()
@@ -314,7 +314,7 @@ def report_changes(
     )
 
 
-def _changed(hit: Hit, region: ReportRegion | None) -> ChangedHit:
+def _changed_hit(hit: Hit, region: ReportRegion | None) -> ChangedHit:
     if region is None:
         return ChangedHit(Change.NEW, None, hit.rank, None, hit)
     change = Change.SAME if region.rank == hit.rank else Change.MOVED

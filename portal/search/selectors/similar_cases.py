@@ -223,7 +223,7 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
         examples=examples,
     )
     significance = Significance(calibration_for(query.encoder), searched)
-    ranking, hits = _found(user, query, rank, significance)
+    ranking, hits = _find_hits(user, query, rank, significance)
     facets = _facets(user, query, probe) if query.with_facets else None
     voters: list[Hit] = [voter for hit in hits for voter in (hit, *hit.also)]
     return SimilarResult(
@@ -241,7 +241,7 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
     )
 
 
-def _found(
+def _find_hits(
     user: User,
     query: SimilarQuery,
     rank: Callable[[int], Ranking],

@@ -27,7 +27,7 @@ def canvas_title_update(canvas_id: uuid.UUID, before: str, now: str) -> None:
     )
     Job.objects.filter(of_canvas).update(target_name=now[:MAX_NAME])
     for report in Report.all_objects.filter(canvas=canvas_id).defer("picture"):
-        name, content = _renamed(report.name, before, now), report.content
+        name, content = _replace_title(report.name, before, now), report.content
         facts = [
             [title, now if title in CanvasKind.labels and text == before else text]
             for title, text in content["facts"]
@@ -39,7 +39,7 @@ def canvas_title_update(canvas_id: uuid.UUID, before: str, now: str) -> None:
         ReportRegion.all_objects.filter(pk=region.pk).update(content=content)
 
 
-def _renamed(name: str, before: str, now: str) -> str:
+def _replace_title(name: str, before: str, now: str) -> str:
     """Replace the title where it is the whole name or the end of one."""
     is_whole, ends = name == before, name.endswith(f"{_JOINED}{before}")
     return name.removesuffix(before) + now if is_whole or ends else name

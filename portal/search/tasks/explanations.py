@@ -56,7 +56,7 @@ def match_explain(context: JobContext, *, explanation_id: str) -> JobResult:
         raise UserError("A region or the encoder has changed. Search again.", code="outdated")
     context.progress(0, 0, "reading")
     try:
-        explanation = _found(context, network, row)
+        explanation = _explain(context, network, row)
     except MlError as error:
         raise UserError(f"{error}.", code=error.code) from error
     with context.effect():
@@ -64,7 +64,7 @@ def match_explain(context: JobContext, *, explanation_id: str) -> JobResult:
     return {"pairs": len(explanation.pairs) or len(explanation.points_a)}
 
 
-def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> MatchExplanation:
+def _explain(context: JobContext, network: RegionEncoder, row: Explanation) -> MatchExplanation:
     from ml.roi.embed import RoiEncoder
     from ml.roi.explain.colour import colour_overlap
     from ml.roi.explain.keypoints import match_regions
@@ -79,8 +79,8 @@ def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> Mat
             placed = (region.placed(network) for region in both)
             matches = match_regions(network, *placed, progress=context.progress)
             return MatchExplanation(
-                points_a=_rounded(matches.xy_a),
-                points_b=_rounded(matches.xy_b),
+                points_a=_round_rows(matches.xy_a),
+                points_b=_round_rows(matches.xy_b),
                 of_a=matches.found_a,
                 of_b=matches.found_b,
                 views=matches.views,
@@ -182,8 +182,8 @@ def _of_patches(explained: PairExplanation, a: Vertices, b: Vertices) -> MatchEx
     return MatchExplanation(
         similarity=explained.similarity,
         distance=explained.distance,
-        boxes_a=_rounded(a.boxes_l0),
-        boxes_b=_rounded(b.boxes_l0),
+        boxes_a=_round_rows(a.boxes_l0),
+        boxes_b=_round_rows(b.boxes_l0),
         adds_a=tuple(explained.adds_a.round(_DIGITS).tolist()),
         adds_b=tuple(explained.adds_b.round(_DIGITS).tolist()),
         pairs=tuple(
@@ -195,6 +195,6 @@ def _of_patches(explained: PairExplanation, a: Vertices, b: Vertices) -> MatchEx
     )
 
 
-def _rounded(rows: Any) -> Any:
+def _round_rows(rows: Any) -> Any:
     """Nested tuples, rounded to tenths of a pixel."""
     return tuple(tuple(row) for row in np.asarray(rows).round(1).tolist())

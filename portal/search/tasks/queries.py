@@ -69,7 +69,7 @@ def query_embed(context: JobContext, *, query_id: str) -> JobResult:
     context.progress(0, 0, "reading")
     try:
         picture = _picture(context, query) if query.source == QuerySource.PICTURE else None
-        embedded = _embedded(context, network, query, picture)
+        embedded = _embed_query(context, network, query, picture)
     except MlError as error:
         raise UserError(f"{error}.", code=error.code) from error
     uploaded = picture if query.upload is not None else None
@@ -86,19 +86,19 @@ def query_embed(context: JobContext, *, query_id: str) -> JobResult:
     return {"patches": embedded.n_patches, "seconds": round(embedded.seconds, 3)}
 
 
-def _embedded(
+def _embed_query(
     context: JobContext, network: RegionEncoder, query: Query, picture: _Picture | None
 ) -> RegionEmbedding:
     progress, scale = context.progress, query.scale
     if picture is not None:
         return network.embed_image(
-            picture.pixels, None, mpp=_scaled(picture.mpp, scale), progress=progress
+            picture.pixels, None, mpp=_scale_mpp(picture.mpp, scale), progress=progress
         )
     canvas = query.canvas
     if canvas is None:
         raise UserError("There is nothing to search with.", code="query-empty")
     outline = shape(query.geometry) if query.geometry else None
-    mpp = _scaled(canvas.mpp, scale)
+    mpp = _scale_mpp(canvas.mpp, scale)
     if query.frame_pts is not None:
         return network.embed_image(
             frame_pixels(canvas, query.frame_pts), outline, mpp=mpp, progress=progress
@@ -150,6 +150,6 @@ def _jpeg(picture: _Picture) -> tuple[bytes, float | None, tuple[int, int]]:
     return stream.getvalue(), mpp, image.size
 
 
-def _scaled(mpp: float | None, scale: float) -> float | None:
+def _scale_mpp(mpp: float | None, scale: float) -> float | None:
     """Pixel size given to the encoder, so that structures look ``scale`` times as large to it."""
     return mpp if mpp is None or math.isclose(scale, 1.0) else mpp * scale

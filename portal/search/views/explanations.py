@@ -68,7 +68,7 @@ def roi_explanation(request: HttpRequest, roi_id: uuid.UUID, other_id: uuid.UUID
     address = reverse("search:thumbnail", args=[roi.pk])
     window = window_of(roi, CLOSE, scale.width_px(roi) if scale else None)
     subject = _Subject(_address(address, scale, roi.version), window)
-    return _answered(request, context, subject, scale)
+    return _explanation_response(request, context, subject, scale)
 
 
 @audited(
@@ -98,7 +98,7 @@ def query_explanation(
         "back": reverse("search:query", args=[query.pk]),
         "encoder": encoder_of_query(query),
     }
-    return _answered(request, context, *_of_query(query, other))
+    return _explanation_response(request, context, *_of_query(query, other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _outcome(find: Callable[[], MatchExplanation | Job]) -> _Outcome:
     return {"job": outcome} if isinstance(outcome, Job) else {"found": outcome}
 
 
-def _answered(
+def _explanation_response(
     request: HttpRequest, context: dict[str, Any], subject: _Subject, scale: Scale | None
 ) -> HttpResponse:
     if request.method == "POST":

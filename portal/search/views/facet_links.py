@@ -64,7 +64,7 @@ def facet_links(facets: Facets, query: QueryDict, *, user: User) -> list[FacetLi
             FacetLink(
                 facet,
                 value,
-                _toggled(query, facet, value),
+                _toggle_value(query, facet, value),
                 f"facet-{facet}-{i}",
                 coded_words[facet][i].shown if facet in coded_words else value.name,
             )
@@ -95,16 +95,16 @@ def _is_choice(facet: str, values: tuple[FacetValue, ...], regions: int) -> bool
     return len(values) > 1
 
 
-def _toggled(query: QueryDict, facet: str, value: FacetValue) -> str:
+def _toggle_value(query: QueryDict, facet: str, value: FacetValue) -> str:
     changed = query.copy()
     for name in _FIELDS.get(facet, (facet,)):
         changed.pop(name, None)
     if not value.is_chosen:
-        changed.update(_sent(facet, value))
+        changed.update(_posted_fields(facet, value))
     return "?" + changed.urlencode()
 
 
-def _sent(facet: str, value: FacetValue) -> dict[str, str]:
+def _posted_fields(facet: str, value: FacetValue) -> dict[str, str]:
     if facet != "date":
         return {facet: value.value}
     ends = {"since": value.since, "until": value.until}

@@ -153,7 +153,7 @@ def _mark(box: Box, window: Window, offset: int) -> Mark:
 
 def _heat(pane: Pane, strongest: float) -> str:
     """Mean contribution of the patches at a position: amber for the match, dark against it."""
-    adds = _averaged(pane) / max(strongest, 1e-12)
+    adds = _mean_contributions(pane) / max(strongest, 1e-12)
     pixels = np.zeros((*adds.shape, 4), np.uint8)
     pixels[..., :3] = np.where(adds[..., None] >= 0, _FOR, _AGAINST)
     pixels[..., 3] = np.clip(np.abs(adds) * _DENSEST, 0, _DENSEST)
@@ -162,7 +162,7 @@ def _heat(pane: Pane, strongest: float) -> str:
     return "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
 
 
-def _averaged(pane: Pane) -> ArrayF64:
+def _mean_contributions(pane: Pane) -> ArrayF64:
     """Contributions times the number of patches, (rows, columns)."""
     rows, columns = CLOSE.height_px // _CELL_PX, CLOSE.width_px // _CELL_PX
     total, count = np.zeros((rows, columns)), np.zeros((rows, columns))

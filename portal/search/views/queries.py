@@ -87,7 +87,7 @@ def picture(request: HttpRequest) -> HttpResponse:
     form = PictureForm(user=user, chosen=chosen)
     if request.method == "POST":
         try:
-            form = PictureForm(*_received(request), user=user, chosen=chosen)
+            form = PictureForm(*_receive_form(request), user=user, chosen=chosen)
             if form.is_valid():
                 lab = lab_get(user, chosen=chosen)
                 query = query_create(data=form.query_data(lab), user=user)
@@ -220,7 +220,7 @@ def _page(request: HttpRequest, query: Query) -> HttpResponse:
     return answered(request, context, "search/query.html")
 
 
-def _received(request: HttpRequest) -> tuple[QueryDict, Any]:
+def _receive_form(request: HttpRequest) -> tuple[QueryDict, Any]:
     """Fields and files of the form, read after token and size are checked."""
 
     def admit(fields: QueryDict) -> None:

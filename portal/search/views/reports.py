@@ -236,7 +236,7 @@ def _report_response(request: HttpRequest, outcome: SimilarResult | Job, back: s
     """Redirect to the report, or poll while a job makes its pictures."""
     if isinstance(outcome, Job):
         messages.info(request, "The search is still being prepared. Try again in a moment.")
-        return _redirected(request, back)
+        return _redirect_to(request, back)
     text = request.POST.get("interpretation", "")
     report = report_save(outcome, user_of(request), interpretation=text)
     if isinstance(report, Job):
@@ -244,10 +244,10 @@ def _report_response(request: HttpRequest, outcome: SimilarResult | Job, back: s
         part = "search/_report_made.html"
         template = part if wants_part(request) else "search/report_made.html"
         return render(request, template, context, status=202)
-    return _redirected(request, reverse("search:report", args=[report.pk]))
+    return _redirect_to(request, reverse("search:report", args=[report.pk]))
 
 
-def _redirected(request: HttpRequest, address: str) -> HttpResponse:
+def _redirect_to(request: HttpRequest, address: str) -> HttpResponse:
     """Redirect to another page, also for a request by htmx."""
     if wants_part(request):
         return HttpResponse(status=204, headers={"HX-Redirect": address})

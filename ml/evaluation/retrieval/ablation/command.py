@@ -284,7 +284,7 @@ def _set_lines(result: SetResult) -> list[str]:
         "",
         f"Less the network without edges of the same training, MAP@{k}: "
         + "; ".join(
-            f"{row['architecture']} {row['training']} {_signed(row['edge_gains'][str(k)])}"
+            f"{row['architecture']} {row['training']} {_signed_text(row['edge_gains'][str(k)])}"
             for row in result["rows"]
             if row["architecture"] != WITHOUT_EDGES
         )
@@ -292,7 +292,8 @@ def _set_lines(result: SetResult) -> list[str]:
         "",
         f"Self-supervised less supervised, MAP@{k}: "
         + "; ".join(
-            f"{name} {_signed(values[str(k)])}" for name, values in result["without_labels"].items()
+            f"{name} {_signed_text(values[str(k)])}"
+            for name, values in result["without_labels"].items()
         )
         + ".",
     ]
@@ -304,11 +305,11 @@ def _cells(scores: dict[str, Value], gains: dict[str, Value] | None = None) -> l
         score = scores[str(k)]
         low, high = score["interval"]
         cells.append(f"{score['value']:.3f} ({low:.2f} to {high:.2f})")
-        cells.append(_signed(gains[str(k)]) if gains is not None else "")
+        cells.append(_signed_text(gains[str(k)]) if gains is not None else "")
     return cells
 
 
-def _signed(value: Value) -> str:
+def _signed_text(value: Value) -> str:
     low, high = value["interval"]
     return f"{value['value']:+.3f} ({low:+.3f} to {high:+.3f})"
 

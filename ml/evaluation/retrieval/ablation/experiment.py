@@ -236,14 +236,14 @@ class _Queries:
 
     def precisions(self, rows: ArrayI64, vectors: ArrayF32) -> ArrayF64:
         """(K, Q) average precision at each of ``LENGTHS`` of the queries in ``rows``."""
-        return self._ranked(rows, cdist(vectors[rows], vectors))
+        return self._rank(rows, cdist(vectors[rows], vectors))
 
     def chance(self, rows: ArrayI64, runs: int = 20) -> ArrayF64:
         rng = np.random.default_rng(0)
-        drawn = [self._ranked(rows, rng.random((len(rows), len(self.labels)))) for _ in range(runs)]
+        drawn = [self._rank(rows, rng.random((len(rows), len(self.labels)))) for _ in range(runs)]
         return np.asarray(np.mean(drawn, axis=0), np.float64)
 
-    def _ranked(self, rows: ArrayI64, distance: ArrayF64) -> ArrayF64:
+    def _rank(self, rows: ArrayI64, distance: ArrayF64) -> ArrayF64:
         precisions = np.zeros((len(LENGTHS), len(rows)))
         for column, (row, to_regions) in enumerate(zip(rows, distance, strict=True)):
             gallery = np.flatnonzero(self.allowed[row])

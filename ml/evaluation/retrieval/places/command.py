@@ -240,14 +240,14 @@ def _scores_after_rerank(
                 continue
             pairs = []
             for number, query in enumerate(chosen):
-                pairs.append(_reranked(query, vectors[query.scene], of))
+                pairs.append(_rerank(query, vectors[query.scene], of))
                 progress(number + 1, len(chosen), f"reranked, {truth} {distance}")
             before[truth, distance] = summed(scenes, chosen, [pair[0] for pair in pairs])
             after[truth, distance] = summed(scenes, chosen, [pair[1] for pair in pairs])
     return {f"the same, {count} queries": before, "reranked": after}
 
 
-def _reranked(query: PlaceQuery, vectors: ArrayF32, of: Any) -> tuple[float, float]:
+def _rerank(query: PlaceQuery, vectors: ArrayF32, of: Any) -> tuple[float, float]:
     distances = np.linalg.norm(vectors[query.gallery] - vectors[query.index], axis=1)
     candidates = [of(query.scene, int(index)) for index in query.gallery]
     order, _ = rerank(of(query.scene, query.index), candidates, distances.astype(np.float32))

@@ -93,7 +93,7 @@ class _Followed:
                 continue
             if not sees(square(centre, self.side), self.mask):
                 continue
-            placed = [self._projected(world, frame) for world in centres]
+            placed = [self._project(world, frame) for world in centres]
             if all(np.hypot(*(other - centre)) >= self.spacing for other in placed):
                 yield centre, inside
 
@@ -106,12 +106,12 @@ class _Followed:
             near = range(max(0, frame - config.seen_within), frame + config.seen_within + 1)
             used = frozenset().union(*(self.used[f] for f in near if f < len(self.used)))
             shared = np.array([p for p in points if p in used], np.int64)
-            outline = self._carried(start, frame, centre, shared)
+            outline = self._transfer(start, frame, centre, shared)
             if outline is not None and sees(outline, self.mask):
                 outlines.append((frame, outline))
         return outlines
 
-    def _carried(
+    def _transfer(
         self, start: int, frame: int, centre: ArrayF64, shared: ArrayI64
     ) -> ArrayF64 | None:
         if len(shared) < self.config.min_seen:
@@ -130,7 +130,7 @@ class _Followed:
         corners = square(centre, self.side)
         return np.asarray(corners @ matrix[:, :2].T + matrix[:, 2])
 
-    def _projected(self, world: ArrayF64, frame: int) -> ArrayF64:
+    def _project(self, world: ArrayF64, frame: int) -> ArrayF64:
         camera_from_world = np.linalg.inv(self.sequence.world_from_camera[frame])
         pixel = self.sequence.camera @ (
             camera_from_world[:3, :3] @ world + camera_from_world[:3, 3]

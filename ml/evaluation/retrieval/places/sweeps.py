@@ -50,7 +50,7 @@ class StillSweepConfig:
 
 def sweep_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: int) -> Scene:
     """Scene of two visits over a still (H, W, 3) uint8 RGB, with the places seen at least twice."""
-    frames, _, mask, regions = _swept(still, config, seed)
+    frames, _, mask, regions = _simulate_visits(still, config, seed)
     return Scene(
         name=name,
         truth="sweep",
@@ -69,7 +69,7 @@ def kinds_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: in
     Each kind is a visit, so that a region is searched among those of the other two kinds. The
     mosaic averages the frames of the first visit at their true poses.
     """
-    frames, maps, mask, regions = _swept(still, config, seed)
+    frames, maps, mask, regions = _simulate_visits(still, config, seed)
     mosaic, is_seen = _mosaic(still.shape, frames[: config.frames], maps, mask)
     place_regions = [region for region in regions if region.frame >= config.frames]
     visits = [0] * len(frames)
@@ -88,7 +88,7 @@ def kinds_scene(still: ImageU8, name: str, config: StillSweepConfig, *, seed: in
     return Scene(name, "kinds", frames, mask, tuple(place_regions), tuple(visits), gap, gap)
 
 
-def _swept(
+def _simulate_visits(
     still: ImageU8, config: StillSweepConfig, seed: int
 ) -> tuple[list[ImageU8], list[ArrayF64], ArrayBool, tuple[PlaceRegion, ...]]:
     """Frames of both visits, their H_still_from_frame, the field of view, and the regions."""
@@ -102,7 +102,7 @@ def _swept(
     for number in range(2 * config.frames):
         visit = FIRST if number < config.frames else AGAIN
         pose = _pose(number, still.shape, visit, config, rng)
-        frames.append(_filmed(still, pose, visit, radius, rng))
+        frames.append(_render_frame(still, pose, visit, radius, rng))
         maps.append(pose)
     return frames, maps, mask, _regions(still.shape, maps, mask, config, rng)
 
@@ -146,7 +146,7 @@ def _pose(
     return np.asarray(placed @ tilted @ np.array([[1, 0, -half], [0, 1, -half], [0, 0, 1.0]]))
 
 
-def _filmed(
+def _render_frame(
     still: ImageU8,
     H_still_from_frame: ArrayF64,
     visit: VisitConfig,

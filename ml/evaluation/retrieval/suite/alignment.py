@@ -138,15 +138,15 @@ def align_masks(mask_a: ImageU8, mask_b: ImageU8) -> tuple[ArrayF64, float]:
     for turn in np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False):
         linear = scale * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
         matrix = np.column_stack([linear, centre_b - linear @ centre_a])
-        overlap = _overlap(_warped(mask_a, matrix, size), mask_b)
+        overlap = _overlap(_warp(mask_a, matrix, size), mask_b)
         if overlap > best_overlap:
             best, best_overlap = matrix, overlap
-    refined = _refined(mask_a, mask_b, best)
-    overlap = _overlap(_warped(mask_a, refined, size), mask_b)
+    refined = _refine(mask_a, mask_b, best)
+    overlap = _overlap(_warp(mask_a, refined, size), mask_b)
     return (refined, overlap) if overlap > best_overlap else (best, best_overlap)
 
 
-def _refined(mask_a: ImageU8, mask_b: ImageU8, start: ArrayF64) -> ArrayF64:
+def _refine(mask_a: ImageU8, mask_b: ImageU8, start: ArrayF64) -> ArrayF64:
     soft_a, soft_b = (
         cv2.GaussianBlur(mask, (0, 0), max(mask.shape) / 60) for mask in (mask_a, mask_b)
     )
@@ -192,7 +192,7 @@ def _centre(mask: ImageU8) -> ArrayF64:
     return np.array([columns.mean(), rows.mean()])
 
 
-def _warped(mask: ImageU8, matrix: ArrayF64, size: tuple[int, int]) -> ImageU8:
+def _warp(mask: ImageU8, matrix: ArrayF64, size: tuple[int, int]) -> ImageU8:
     return np.asarray(cv2.warpAffine(mask, matrix, size), np.uint8)
 
 

@@ -118,11 +118,11 @@ def part_set(config: SetConfig, large_regions: Sequence[LargeRegion]) -> SuiteSe
         numbers.append(add(section, "whole", partial(_whole, section)))
         gallery.append(numbers[-1])
         for copy in range(config.rearranged):
-            read = partial(_rearranged, section, (at, copy))
+            read = partial(_rearrange, section, (at, copy))
             gallery.append(add(section, f"rearranged {copy}", read))
     members = np.array(gallery, np.int64)
     tasks = []
-    for name, read_part in ((HALF, _half), (OCCLUDED, _occluded)):
+    for name, read_part in ((HALF, _half), (OCCLUDED, _occlude)):
         queries = [
             SuiteQuery(
                 add(section, name, partial(read_part, section, at)),
@@ -164,7 +164,7 @@ def _whole(section: LargeRegion) -> RegionImage:
     return RegionImage(section.read(), None, READ_MPP)
 
 
-def _rearranged(section: LargeRegion, seed: tuple[int, int]) -> RegionImage:
+def _rearrange(section: LargeRegion, seed: tuple[int, int]) -> RegionImage:
     return RegionImage(rearranged(section.read(), np.random.default_rng(seed)), None, READ_MPP)
 
 
@@ -176,7 +176,7 @@ def _half(section: LargeRegion, number: int) -> RegionImage:
     return RegionImage(np.ascontiguousarray(halves[number % 4]), None, READ_MPP)
 
 
-def _occluded(section: LargeRegion, number: int) -> RegionImage:
+def _occlude(section: LargeRegion, number: int) -> RegionImage:
     """Region without a disc of a third of its area at a random corner of a smaller window."""
     pixels = np.ascontiguousarray(section.read()[_SHIFT_PX:, _SHIFT_PX:])
     height, width = pixels.shape[:2]

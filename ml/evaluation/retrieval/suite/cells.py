@@ -51,11 +51,11 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
         b = read_section(second)
         stride_um = config.stride_um or None
         cells = paired_cells(a, b, cell_um=config.cell_um, stride_um=stride_um)
-        items_a = _added(items, config, first, a, cells.xy_a, cells.side_px)
-        items_b = _added(items, config, second, b, cells.xy_b, cells.side_px)
+        items_a = _add_cells(items, config, first, a, cells.xy_a, cells.side_px)
+        items_b = _add_cells(items, config, second, b, cells.xy_b, cells.side_px)
         reach_px = cells.side_px / 2 if stride_um else cells.side_px
         copies = [
-            _added(items, config, second, b, cells.xy_b, cells.side_px, seed=copy)
+            _add_cells(items, config, second, b, cells.xy_b, cells.side_px, seed=copy)
             for copy in range(1, config.rearranged + 1)
         ]
         wrong = np.concatenate([np.zeros(0, np.int64), *copies])
@@ -96,7 +96,7 @@ def _queries(  # noqa: PLR0917
     ]
 
 
-def _added(  # noqa: PLR0917
+def _add_cells(  # noqa: PLR0917
     items: list[Item],
     config: SetConfig,
     path: Path,

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, progress: Progress) -> SuiteReport:
     Raises:
         BadInputError: options, a suite file or data that cannot be scored.
     """
-    config, data = _checked(args)
+    config, data = _check_options(args)
     encoders = encoder_methods(args.encoder or ["default"])
     if args.choose and len(encoders) < 2:
         raise BadInputError("--choose: expected two or more --encoder to choose among")
@@ -126,7 +126,7 @@ def _query_variants(encoders: Sequence[SuiteMethod], args: argparse.Namespace) -
     ]
 
 
-def _checked(args: argparse.Namespace) -> tuple[SuiteConfig, Path]:
+def _check_options(args: argparse.Namespace) -> tuple[SuiteConfig, Path]:
     """Refuse bad options before anything is computed."""
     if args.folder is not None:
         raise BadInputError("--suite has its own sets: expected no folder with it")

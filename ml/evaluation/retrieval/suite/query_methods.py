@@ -49,7 +49,7 @@ def distances_of(
         vector, candidates = queries[query.item][None], gallery[query.gallery]
         if query_method.learn and task.labels:
             if query.group not in learned:
-                learned[query.group] = _learned(task, query, candidates)
+                learned[query.group] = _learn_metric(task, query, candidates)
             metric = learned[query.group]
             if metric is not None:
                 vector, candidates = metric.apply(vector), metric.apply(candidates)
@@ -58,7 +58,7 @@ def distances_of(
     return distances
 
 
-def _learned(task: Task, query: SuiteQuery, candidates: ArrayF32) -> LearnedMetric | None:
+def _learn_metric(task: Task, query: SuiteQuery, candidates: ArrayF32) -> LearnedMetric | None:
     """Metric learned from a query's gallery; None if it has too few labels or patients."""
     labels = [task.labels[item] for item in query.gallery]
     patients = [task.patients[item] for item in query.gallery]

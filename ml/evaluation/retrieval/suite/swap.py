@@ -64,7 +64,7 @@ def measure_stains(items: Sequence[Item], pixels: Sequence[ImageU8]) -> tuple[St
         Stained(
             name,
             items[members[0]].patient,
-            estimate_stain_of_image(montage([pixels[i] for i in _spread(members)])),
+            estimate_stain_of_image(montage([pixels[i] for i in _farthest_first(members)])),
         )
         for name, members in sorted(of_name.items())
     )
@@ -129,6 +129,6 @@ def restained(image: ImageU8, change: Recolouring) -> ImageU8:
     return np.clip(np.power(np.float32(10), density) - 0.5, 0, 255).astype(np.uint8)
 
 
-def _spread(members: Sequence[int]) -> list[int]:
+def _farthest_first(members: Sequence[int]) -> list[int]:
     chosen = np.linspace(0, len(members) - 1, min(len(members), _IMAGES)).round().astype(int)
     return [members[i] for i in chosen]

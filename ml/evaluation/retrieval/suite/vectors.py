@@ -69,14 +69,14 @@ def set_vectors(  # noqa: PLR0917
     part_vectors = [
         _part_vectors(suite_set, regions, part, first, cache, progress) for part in parts
     ]
-    shared = {method.key: _assembled(method.name, parts, part_vectors) for method in first}
+    shared = {method.key: _assemble(method.name, parts, part_vectors) for method in first}
     return {method.name: shared[method.key] for method in methods}
 
 
 _Found = tuple[ArrayF32, float]
 
 
-def _assembled(
+def _assemble(
     name: str, parts: Sequence[_Part], part_vectors: Sequence[Mapping[str, _Found]]
 ) -> SetVectors:
     clean, seconds = part_vectors[0][name]
@@ -98,7 +98,7 @@ def _part_vectors(  # noqa: PLR0917
 ) -> dict[str, _Found]:
     paths = {method.name: _path(cache, method, suite_set, part) for method in methods}
     results = {
-        name: cached for name, path in paths.items() if (cached := _cached(path)) is not None
+        name: cached for name, path in paths.items() if (cached := _read_cache(path)) is not None
     }
     missing = [method for method in methods if method.name not in results]
     if not missing:
@@ -106,10 +106,10 @@ def _part_vectors(  # noqa: PLR0917
     rows: dict[str, list[ArrayF32]] = {method.name: [] for method in missing}
     seconds = dict.fromkeys(rows, 0.0)
     for item_number, number in enumerate(part.items, 1):
-        region = _recoloured(suite_set, regions[number], number, part)
+        region = _recolour(suite_set, regions[number], number, part)
         for method in missing:
             started = time.perf_counter()
-            rows[method.name].append(_embedded(method, region, suite_set.items[number].key))
+            rows[method.name].append(_embed_region(method, region, suite_set.items[number].key))
             seconds[method.name] += time.perf_counter() - started
         progress(item_number, len(part.items), f"{suite_set.config.name}, {part.title}")
     for name, vectors in rows.items():
@@ -120,14 +120,14 @@ def _part_vectors(  # noqa: PLR0917
     return results
 
 
-def _recoloured(suite_set: SuiteSet, region: RegionImage, number: int, part: _Part) -> RegionImage:
+def _recolour(suite_set: SuiteSet, region: RegionImage, number: int, part: _Part) -> RegionImage:
     if not part.recolouring:
         return region
     change = part.recolouring[suite_set.items[number].stained]
     return RegionImage(restained(region.pixels, change), region.polygon, region.mpp)
 
 
-def _embedded(method: SuiteMethod, region: RegionImage, key: str) -> ArrayF32:
+def _embed_region(method: SuiteMethod, region: RegionImage, key: str) -> ArrayF32:
     try:
         return method.embed(region)
     except MlError as error:
@@ -147,7 +147,7 @@ def _path(cache: Path | None, method: SuiteMethod, suite_set: SuiteSet, part: _P
     return cache / f"{title}-{digest.hexdigest()[:16]}.npz"
 
 
-def _cached(path: Path | None) -> _Found | None:
+def _read_cache(path: Path | None) -> _Found | None:
     if path is None or not path.is_file():
         return None
     with np.load(path) as file:

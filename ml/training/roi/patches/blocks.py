@@ -169,7 +169,7 @@ def read_organ_regions(
     blocks = [four for _, four in sorted(tiles.items()) if len(patients[_organ(four[0])]) > 1]
     for number, four in enumerate(blocks, 1):
         first = four[0]
-        pixels = _stitched(atlas.parent, four)
+        pixels = _stitch(atlas.parent, four)
         if pixels is not None:
             yield OrganRegion(pixels, _mpp(first), _organ(first), first["patient"], first["slide"])
         progress(number, len(blocks), "reading the atlas")
@@ -231,7 +231,7 @@ def _atlas_blocks(
     fine_tiles = [four for _, four in sorted(tiles.items()) if _mpp(four[0]) <= max_mpp]
 
     def read(four: list[dict[str, str]]) -> Block | None:
-        pixels = _stitched(folder, four)
+        pixels = _stitch(folder, four)
         return make_block(pixels, _mpp(four[0])) if pixels is not None else None
 
     with ThreadPoolExecutor(_READERS) as readers:
@@ -247,7 +247,7 @@ def _mpp(row: dict[str, str]) -> float:
     return float(row["mpp_est"] or _LEVEL_MPP[row["level"]])
 
 
-def _stitched(folder: Path, tiles: Sequence[dict[str, str]]) -> ImageU8 | None:
+def _stitch(folder: Path, tiles: Sequence[dict[str, str]]) -> ImageU8 | None:
     """Stitch four Deep Zoom neighbours without their overlap.
 
     Args:

@@ -174,11 +174,11 @@ class PatchLearner:
 
     def _batch(self, number: int) -> Batch:
         prefetched = self._next
-        now = prefetched[1] if prefetched and prefetched[0] == number else self._drawn(number)
-        self._next = (number + 1, self._drawn(number + 1))
+        now = prefetched[1] if prefetched and prefetched[0] == number else self._draw_batch(number)
+        self._next = (number + 1, self._draw_batch(number + 1))
         return now.result()
 
-    def _drawn(self, number: int) -> Future[Batch]:
+    def _draw_batch(self, number: int) -> Future[Batch]:
         return self._executor.submit(self.draw, peers().draw_number(number))
 
     def _learning_rate(self, step: int) -> float:

@@ -29,15 +29,15 @@ def findings_as_sentences(findings: Sequence[PixelFinding]) -> list[str]:
         of_kind = [finding for finding in findings if finding.kind == kind]
         standing = [pixel_finding for pixel_finding in of_kind if pixel_finding.at_s is None]
         if standing:
-            places = _listed(_place(pixel_finding) for pixel_finding in standing)
+            places = _list_text(_place(pixel_finding) for pixel_finding in standing)
             sentences.append(f"{_LABELS[kind]} in the picture at the {places}")
         passing = [pixel_finding for pixel_finding in of_kind if pixel_finding.at_s is not None]
         if passing:
-            sentences.append(f"{_LABELS[kind]} in frames at {_listed(map(_time, passing))}")
+            sentences.append(f"{_LABELS[kind]} in frames at {_list_text(map(_time, passing))}")
     for kind in ("face", "outside_body"):
         persons = [finding for finding in findings if finding.kind == kind]
         if persons:
-            sentences.append(f"{_LABELS[kind]} at {_listed(map(_place_or_time, persons))}")
+            sentences.append(f"{_LABELS[kind]} at {_list_text(map(_place_or_time, persons))}")
     return sentences
 
 
@@ -58,7 +58,7 @@ def _place_or_time(finding: PixelFinding) -> str:
     return f"the {_place(finding)}" if finding.at_s is None else _time(finding)
 
 
-def _listed(words: Iterable[str]) -> str:
+def _list_text(words: Iterable[str]) -> str:
     """Join without duplicates, as "a, b and c"."""
     distinct = list(dict.fromkeys(words))
     unlisted_count = len(distinct) - _MAX_NAMED

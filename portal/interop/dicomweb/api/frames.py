@@ -124,7 +124,7 @@ class FrameRenderedApi(StandardApi):
         series, instance = dicom_object(user_of(request), case_id, canvas_id, instance_id)
         (number,) = _numbers(str(frame), instance)
         kind = _picture_kind(request)
-        data = _drawn(instance, number, as_png=kind == "image/png")
+        data = _render_frame(instance, number, as_png=kind == "image/png")
         return _picture(
             request, data, f"{series.canvas.picture_tag}-{instance.number}-{number}", kind
         )
@@ -186,7 +186,7 @@ def _frame(instance: SlideObject, number: int, coding: FrameCoding) -> bytes:
         raise UnavailableError("This frame cannot be decoded.") from error
 
 
-def _drawn(instance: SlideObject, number: int, *, as_png: bool) -> bytes:
+def _render_frame(instance: SlideObject, number: int, *, as_png: bool) -> bytes:
     data, dataset = instance.frame(number - 1), instance.data()
     try:
         if instance.syntax in DECODED:

@@ -96,7 +96,7 @@ class StudySearchApi(_SearchApi):
 
 
 class _SeriesSearchApi(_SearchApi):
-    def _found(self, request: Request, case_id: uuid.UUID | None = None) -> Response:
+    def _search_response(self, request: Request, case_id: uuid.UUID | None = None) -> Response:
         user, query = user_of(request), _query_of(request)
         rows = [
             json_model.series_json(
@@ -123,7 +123,7 @@ class SeriesSearchApi(_SeriesSearchApi):
     )
     def get(self, request: Request) -> Response:
         """Slides of the user's labs."""
-        return self._found(request)
+        return self._search_response(request)
 
 
 @audited(GET=AuditRule("case.viewed", "case", "case_id", every_s=MINUTE_S))
@@ -138,11 +138,11 @@ class StudySeriesSearchApi(_SeriesSearchApi):
     )
     def get(self, request: Request, case_id: uuid.UUID) -> Response:
         """Slides of a case, also of a shared one."""
-        return self._found(request, case_id)
+        return self._search_response(request, case_id)
 
 
 class _InstanceSearchApi(_SearchApi):
-    def _found(
+    def _search_response(
         self,
         request: Request,
         case_id: uuid.UUID | None = None,
@@ -170,7 +170,7 @@ class InstanceSearchApi(_InstanceSearchApi):
     )
     def get(self, request: Request) -> Response:
         """Levels of the slides of the user's labs."""
-        return self._found(request)
+        return self._search_response(request)
 
 
 @audited(GET=AuditRule("case.viewed", "case", "case_id", every_s=MINUTE_S))
@@ -185,7 +185,7 @@ class StudyInstanceSearchApi(_InstanceSearchApi):
     )
     def get(self, request: Request, case_id: uuid.UUID) -> Response:
         """Levels of all slides of a case."""
-        return self._found(request, case_id)
+        return self._search_response(request, case_id)
 
 
 @audited(GET=AuditRule("canvas.opened", "canvas", "canvas_id", every_s=MINUTE_S))
@@ -200,7 +200,7 @@ class SeriesInstanceSearchApi(_InstanceSearchApi):
     )
     def get(self, request: Request, case_id: uuid.UUID, canvas_id: uuid.UUID) -> Response:
         """Levels of a slide, the finest first."""
-        return self._found(request, case_id, canvas_id)
+        return self._search_response(request, case_id, canvas_id)
 
 
 def _query_of(request: Request) -> DicomQuery:

@@ -29,7 +29,7 @@ def study_json(
     data.ModalitiesInStudy = ["SM"]
     data.SOPClassesInStudy = WHOLE_SLIDE
     data.NumberOfStudyRelatedSeries, data.NumberOfStudyRelatedInstances = series, instances
-    return _found(data, address)
+    return _dicom_json(data, address)
 
 
 def series_json(attributes: StudyAttributes, *, instances: int, address: str) -> JsonObject:
@@ -37,7 +37,7 @@ def series_json(attributes: StudyAttributes, *, instances: int, address: str) ->
     data = _study_dataset(attributes)
     add_series(data, attributes)
     data.NumberOfSeriesRelatedInstances = instances
-    return _found(data, address)
+    return _dicom_json(data, address)
 
 
 def instance_json(
@@ -49,7 +49,7 @@ def instance_json(
     data.update(brief)
     data.SOPInstanceUID = uid
     data.AvailableTransferSyntaxUID = syntax
-    return _found(data, address)
+    return _dicom_json(data, address)
 
 
 def data_json(
@@ -78,7 +78,7 @@ def _study_dataset(attributes: StudyAttributes) -> Dataset:
     return data
 
 
-def _found(data: Dataset, address: str) -> JsonObject:
+def _dicom_json(data: Dataset, address: str) -> JsonObject:
     data.InstanceAvailability = ONLINE
     data.RetrieveURL = address
     return json_of(data, lambda _: address)

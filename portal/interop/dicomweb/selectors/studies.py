@@ -67,7 +67,7 @@ def dicom_studies(user: User, query: DicomQuery) -> list[StudyFound]:
     """Cases with slides that match a search, newest first."""
     if _is_of_others(query):
         return []
-    canvases = _filtered(_slides(user, query, ids=query.ids.get("StudyInstanceUID")), query)
+    canvases = _filter_canvases(_slides(user, query, ids=query.ids.get("StudyInstanceUID")), query)
     cases = Case.objects.visible_to(user).filter(pk__in=canvases.order_by().values("case_id"))
     ids = list(
         cases.order_by("-created_at", "id").values_list("pk", flat=True)[
@@ -213,7 +213,9 @@ def _series(user: User, query: DicomQuery, *, case_id: uuid.UUID | None) -> Quer
         canvases = _slides(user, query, ids=query.ids.get("StudyInstanceUID"))
     if _is_of_others(query):
         return None
-    return _filtered(canvases, query).order_by("-case__created_at", "case_id", "created_at", "id")
+    return _filter_canvases(canvases, query).order_by(
+        "-case__created_at", "case_id", "created_at", "id"
+    )
 
 
 def _slides(
@@ -233,7 +235,7 @@ def _slides(
     )
 
 
-def _filtered(canvases: QuerySet[Canvas], query: DicomQuery) -> QuerySet[Canvas]:
+def _filter_canvases(canvases: QuerySet[Canvas], query: DicomQuery) -> QuerySet[Canvas]:
     fields = {
         "PatientID": "case__patient_key",
         "AccessionNumber": "case__accession",

@@ -76,14 +76,14 @@ def image_request(
     if quality not in QUALITIES:
         raise _wrong("quality", quality, ", ".join(QUALITIES))
     left, top, width, height = _region(region, *canvas)
-    mirrored, turns = _turned(rotation)
+    mirrored, turns = _parse_rotation(rotation)
     out = _size(size, width, height)
     return ImageRequest(left, top, width, height, out, mirrored, turns, quality, extension)
 
 
 def largest(width: int, height: int) -> tuple[int, int]:
     """The largest size in which a whole region is given out."""
-    return _fitted(width, height, MAX_SIDE_PX, MAX_SIDE_PX)
+    return _fit_size(width, height, MAX_SIDE_PX, MAX_SIDE_PX)
 
 
 def _region(text: str, width: int, height: int) -> tuple[int, int, int, int]:
@@ -114,7 +114,7 @@ def _size(text: str, width: int, height: int) -> tuple[int, int]:
         size = (max(1, round(width * share)), max(1, round(height * share)))
         if not share:
             raise _wrong("size", text, "more than pct:0")
-        return _bounded(text, size, width, height)
+        return _parse_size(text, size, width, height)
     match = _SIZE.fullmatch(text)
     if match is None or not (match[2] or match[3]) or (match[1] and not (match[2] and match[3])):
         raise _wrong("size", text, "max, w, or ,h or pct:n or w,h or !w,h without ^")
@@ -122,19 +122,19 @@ def _size(text: str, width: int, height: int) -> tuple[int, int]:
     if (match[2] and not across) or (match[3] and not down):
         raise _wrong("size", text, "at least one pixel")
     if match[1]:
-        return _fitted(width, height, min(across, MAX_SIDE_PX), min(down, MAX_SIDE_PX))
+        return _fit_size(width, height, min(across, MAX_SIDE_PX), min(down, MAX_SIDE_PX))
     across = across or max(1, round(width * down / height))
     down = down or max(1, round(height * across / width))
-    return _bounded(text, (across, down), width, height)
+    return _parse_size(text, (across, down), width, height)
 
 
-def _fitted(width: int, height: int, across: int, down: int) -> tuple[int, int]:
+def _fit_size(width: int, height: int, across: int, down: int) -> tuple[int, int]:
     """Largest size that fits, never enlarged."""
     scale = min(1.0, across / width, down / height)
     return max(1, math.floor(width * scale + 1e-9)), max(1, math.floor(height * scale + 1e-9))
 
 
-def _bounded(text: str, size: tuple[int, int], width: int, height: int) -> tuple[int, int]:
+def _parse_size(text: str, size: tuple[int, int], width: int, height: int) -> tuple[int, int]:
     if size[0] > width or size[1] > height:
         raise _wrong("size", text, f"at most the {width} x {height} pixels of the region")
     if max(size) > MAX_SIDE_PX:
@@ -142,7 +142,7 @@ def _bounded(text: str, size: tuple[int, int], width: int, height: int) -> tuple
     return size
 
 
-def _turned(text: str) -> tuple[bool, int]:
+def _parse_rotation(text: str) -> tuple[bool, int]:
     match = _ROTATION.fullmatch(text)
     degrees = float(match[2]) if match else -1.0
     if match is None or degrees > 360 or degrees % 90:

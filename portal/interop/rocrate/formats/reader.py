@@ -166,7 +166,7 @@ class CrateReader:
         return {name: entry.file_size for name, entry in by_name.items()}
 
     def _folder(self) -> dict[str, int]:
-        self._open = self._opened
+        self._open = self._open_entry
         return dict(self._walk(self._path, (), [0]))
 
     def _walk(self, folder: Path, parts: tuple[str, ...], count: list[int]) -> Iterator[Any]:
@@ -185,7 +185,7 @@ class CrateReader:
                 else:
                     raise CrateError(f"{shown(name)} is a link or not a plain file.")
 
-    def _opened(self, name: str) -> BinaryIO:
+    def _open_entry(self, name: str) -> BinaryIO:
         """Open a file below the folder; no step of the way may be a link."""
         handle = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -44,7 +44,7 @@ class CrateWriter:
         """A file as it is, not compressed: images and videos are already. Returns its SHA-256."""
         with source.open("rb") as file:
             chunks = iter(lambda: file.read(CHUNK_BYTES), b"")
-            counted = self._counted(chunks)
+            counted = self._count_bytes(chunks)
             return self._add(name, counted, zipfile.ZIP_STORED, media_type, about)
 
     def add_rows(self, name: str, rows: Iterable[JsonObject], *, about: str) -> int:
@@ -95,7 +95,7 @@ class CrateWriter:
         }
         graph = [head, root, _TERMS, *self._terms, *self._entities]
         text = json.dumps({"@context": _CONTEXT, "@graph": graph}, ensure_ascii=False, indent=1)
-        with self._opened(METADATA, zipfile.ZIP_DEFLATED) as file:
+        with self._open(METADATA, zipfile.ZIP_DEFLATED) as file:
             file.write(text.encode())
         self.close()
 
@@ -104,14 +104,14 @@ class CrateWriter:
         if self._zip is not None:
             self._zip.close()
 
-    def _opened(self, name: str, compression: int) -> IO[bytes]:
+    def _open(self, name: str, compression: int) -> IO[bytes]:
         if self._zip is not None:
             return self._zip.open(_info(name, compression), "w", force_zip64=True)
         path = self._path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("xb")
 
-    def _counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def _count_bytes(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
             yield chunk
             self._on_bytes(len(chunk))
@@ -120,7 +120,7 @@ class CrateWriter:
         self, name: str, chunks: Iterable[bytes], compression: int, media_type: str, about: str
     ) -> str:
         hashed, size = hashlib.sha256(), 0
-        with self._opened(name, compression) as file:
+        with self._open(name, compression) as file:
             for chunk in chunks:
                 file.write(chunk)
                 hashed.update(chunk)

@@ -20,7 +20,7 @@ from ml.evaluation.retrieval.arrangement import (
     set_graphs,
     task_gains,
 )
-from ml.evaluation.retrieval.suite.arrangement import HALF, OCCLUDED, Whole, part_set
+from ml.evaluation.retrieval.suite.arrangement import HALF, OCCLUDED, LargeRegion, part_set
 from ml.evaluation.retrieval.suite.config import SetConfig, SuiteConfig
 from ml.roi.load import load_graph_encoder
 from ml.types import no_progress
@@ -33,8 +33,8 @@ def noise(seed: int):
 @pytest.fixture
 def parts():
     config = SetConfig(name="s", kind="slides", path=".", rearranged=1)
-    wholes = [Whole(f"w{n}", "P", f"g{n}", lambda n=n: noise(n)) for n in range(3)]
-    return part_set(config, wholes)
+    large_regions = [LargeRegion(f"w{n}", "P", f"g{n}", lambda n=n: noise(n)) for n in range(3)]
+    return part_set(config, large_regions)
 
 
 def vectors_of(parts, *, separated: bool):

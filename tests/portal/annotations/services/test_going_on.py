@@ -112,13 +112,13 @@ def test_an_import_yields_and_resumes(
     row = run(row)
     assert (state(row), row.done) == ("queued", 8)
     read: list[int] = []
-    planned = reading._planned
+    planned = reading._plan_feature
 
     def seen(run: Any, index: int, raw: object) -> Any:
         read.append(index)
         return planned(run, index, raw)
 
-    monkeypatch.setattr(reading, "_planned", seen)
+    monkeypatch.setattr(reading, "_plan_feature", seen)
     if expected:
         monkeypatch.delattr(reading, "_surveyed")
     else:
@@ -144,13 +144,13 @@ def test_a_preview_yields_resumes_and_reports_the_same(
     row = run(row)
     assert (state(row), row.stage, row.done) == ("queued", "previewing", 8)
     read: list[int] = []
-    planned = reading._planned
+    planned = reading._plan_feature
 
     def seen(run: Any, index: int, raw: object) -> Any:
         read.append(index)
         return planned(run, index, raw)
 
-    monkeypatch.setattr(reading, "_planned", seen)
+    monkeypatch.setattr(reading, "_plan_feature", seen)
     monkeypatch.delattr(reading, "_surveyed")
     row = run(row)
     assert read == list(range(8, 13))

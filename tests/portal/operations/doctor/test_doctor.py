@@ -100,7 +100,7 @@ def test_a_device_or_encoder_that_cannot_be_loaded_is_reported(
         "device": "cpu",
         "encoders": {"histology": {"version": "4.0"}, "endoscopy": {"error": "no such file"}},
     }
-    monkeypatch.setattr(machine, "_loaded", lambda: loaded)
+    monkeypatch.setattr(machine, "_load_models", lambda: loaded)
     assert [finding.level for finding in machine.models()] == ["ok", "ok", "error"]
     assert "TESSERA_ENCODER_ENDOSCOPY" in machine.models()[2].remedy
 
@@ -108,7 +108,7 @@ def test_a_device_or_encoder_that_cannot_be_loaded_is_reported(
         trace = "Traceback:\n  line 1\nDeviceError: there is no GPU.\n"
         raise subprocess.CalledProcessError(1, "python", stderr=trace)
 
-    monkeypatch.setattr(machine, "_loaded", fails)
+    monkeypatch.setattr(machine, "_load_models", fails)
     check = only(machine.models())
     assert check.level == "error" and "there is no GPU" in check.message
 
@@ -117,7 +117,7 @@ def test_a_device_or_encoder_that_cannot_be_loaded_is_reported(
 @pytest.mark.endurance
 def test_the_default_encoders_load_in_another_process(settings: Any) -> None:
     settings.TESSERA_ENCODERS = {"histology": "default", "endoscopy": "no-such-encoder"}
-    loaded = machine._loaded()
+    loaded = machine._load_models()
     assert loaded["device"] and "version" in loaded["encoders"]["histology"]
     assert "no-such-encoder" in loaded["encoders"]["endoscopy"]["error"]
 

@@ -71,7 +71,7 @@ def case_import_work(*, user: User, upload: Upload, context: JobContext) -> JobR
             crate_stored(upload=upload, case_id=case.pk)
             yield
 
-    with _locked(path):
+    with _lock_crate(path):
         imported = case_import(
             source=path,
             lab=upload.lab,
@@ -100,7 +100,7 @@ def case_import_ended(*, payload: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock_crate(path: Path) -> Iterator[None]:
     """Lock a crate for this process: two imports would take the files from each other."""
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

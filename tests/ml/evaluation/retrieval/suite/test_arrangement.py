@@ -30,8 +30,8 @@ def noise(seed: int, side: int = 400):
 
 @pytest.fixture
 def parts():
-    wholes = [LargeRegion(f"w{n}", "P", f"g{n}", lambda n=n: noise(n)) for n in range(4)]
-    return part_set(CONFIG, wholes)
+    large_regions = [LargeRegion(f"w{n}", "P", f"g{n}", lambda n=n: noise(n)) for n in range(4)]
+    return part_set(CONFIG, large_regions)
 
 
 def test_only_the_region_itself_is_relevant_among_regions_and_rearranged_copies(parts):
@@ -66,12 +66,12 @@ def test_collages_of_a_patient_have_the_same_pieces():
         for name, count in (("A", 16), ("B", 2))
     }
     collages = collages_of(CONFIG, blocks)
-    wholes = [
+    large_regions = [
         collages.items[i] for i in collages.gallery if collages.items[i].key.endswith("whole")
     ]
-    assert {item.patient for item in wholes} == {"s/A"}  # B has too few pieces
-    sums = [int(item.read().pixels.astype(np.int64).sum()) for item in wholes]
-    assert len(wholes) == 2 and len(set(sums)) == 1
+    assert {item.patient for item in large_regions} == {"s/A"}  # B has too few pieces
+    sums = [int(item.read().pixels.astype(np.int64).sum()) for item in large_regions]
+    assert len(large_regions) == 2 and len(set(sums)) == 1
 
 
 def test_cells_of_slides_are_on_tissue_and_do_not_overlap(tmp_path):
