@@ -274,9 +274,9 @@ function changes(names: Record<string, string[]>): string {
 
 function announce(done: string, result: Result, undo?: () => void): void {
   const { problems } = result;
-  const named = problems.slice(0, MAX_PROBLEMS).map((problem) => `${problem.accession || "A deleted case"}: ${problem.detail}`);
-  if (problems.length > MAX_PROBLEMS) named.push(`And ${problems.length - MAX_PROBLEMS} more.`);
-  const refused = problems.length ? `, ${problems.length} could not be changed. ${named.join(" ")}` : ".";
+  const problemLines = problems.slice(0, MAX_PROBLEMS).map((problem) => `${problem.accession || "A deleted case"}: ${problem.detail}`);
+  if (problems.length > MAX_PROBLEMS) problemLines.push(`And ${problems.length - MAX_PROBLEMS} more.`);
+  const refused = problems.length ? `, ${problems.length} could not be changed. ${problemLines.join(" ")}` : ".";
   const same = result.unchanged ? ` ${cases(result.unchanged)} needed no change.` : "";
   const kind = problems.length ? "warning" : "success";
   toast(`${done}${refused}${same}`, kind, undo ? { label: "Undo", run: undo } : undefined);

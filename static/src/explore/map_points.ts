@@ -20,8 +20,8 @@ export class PointGrid {
   constructor(private readonly points: MapPoints) {
     for (let at = 0; at < points.rois.length; at++) {
       const key = this.cell(points.x[at] ?? 0) + CELLS * this.cell(points.y[at] ?? 0);
-      const held = this.cells.get(key);
-      if (held) held.push(at);
+      const indices = this.cells.get(key);
+      if (indices) indices.push(at);
       else this.cells.set(key, [at]);
     }
   }

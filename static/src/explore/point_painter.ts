@@ -66,7 +66,7 @@ export class PointImage {
     { x, y }: PointColumns,
     rgba: Uint32Array,
     chosen: Uint8Array | null,
-    wanted: number,
+    target: number,
     { scale, left, top }: PointTransform,
     stamp: Stamp,
   ): void {
@@ -76,7 +76,7 @@ export class PointImage {
     const moveY = top + this.margin - side / 2;
     for (let at = 0; at < rgba.length; at++) {
       const color = rgba[at] ?? 0;
-      if (color === HIDDEN || (chosen && chosen[at] !== wanted)) continue;
+      if (color === HIDDEN || (chosen && chosen[at] !== target)) continue;
       const column = Math.round((x[at] ?? 0) * scale + moveX);
       const row = Math.round((y[at] ?? 0) * scale + moveY);
       if (column < 0 || row < 0 || column + side > width || row + side > height) continue;

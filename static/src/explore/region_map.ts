@@ -49,7 +49,7 @@ class RegionMap {
       open: (at) => location.assign(this.addressOf(at)),
       select: (found) => this.choose(found),
     });
-    const labels = this.named("label");
+    const labels = this.colouringOf("label");
     this.chosen = new SelectionList(
       root,
       points,
@@ -61,7 +61,7 @@ class RegionMap {
     this.colouring = labels;
     const colour = required<HTMLSelectElement>(root, "[data-map-colour]");
     colour.addEventListener("change", () => {
-      this.colouring = this.named(colour.value);
+      this.colouring = this.colouringOf(colour.value);
       this.hidden.clear();
       this.colour();
     });
@@ -70,7 +70,7 @@ class RegionMap {
     this.colour();
   }
 
-  private named(name: string): Colouring {
+  private colouringOf(name: string): Colouring {
     return this.points.colourings.find((colouring) => colouring.name === name) ?? NO_COLOURING;
   }
 
@@ -114,7 +114,7 @@ class RegionMap {
     tip.hidden = at < 0;
     if (at < 0) return;
     const canvas = this.points.canvases[this.points.canvas[at] ?? 0];
-    const label = this.named("label");
+    const label = this.colouringOf("label");
     const words = [label.values[label.at[at] ?? -1]?.name ?? "No label", canvas?.name, canvas?.accession];
     const valueName = this.colouring.values[this.colouring.at[at] ?? -1]?.name;
     if (valueName && !words.includes(valueName)) words.push(valueName);

@@ -35,21 +35,21 @@ export async function groupFiles(found: SourceFile[]): Promise<UploadItem[]> {
   const candidates = found.filter(({ path, file }) => !ofZarr.has(file) && !path.split("/").some((part) => part.startsWith(".")));
   const byPath = new Map(candidates.map((entry) => [entry.path, entry]));
   const sets: UploadItem[] = [...zarrs];
-  const taken = new Set<SourceFile>();
+  const used = new Set<SourceFile>();
   for (const main of candidates.filter(({ path }) => INDEXES.some((ending) => path.toLowerCase().endsWith(ending)))) {
     const set = await indexed(main, byPath);
     sets.push(set);
-    for (const { file } of set.files) for (const one of candidates) if (one.file === file) taken.add(one);
+    for (const { file } of set.files) for (const one of candidates) if (one.file === file) used.add(one);
   }
   const series = new Map<string, SourceFile[]>();
-  for (const one of candidates.filter((other) => !taken.has(other))) {
+  for (const one of candidates.filter((other) => !used.has(other))) {
     const folder = folderOf(one.path);
     if (!folder || !(await isDicomSlide(one.file))) continue;
     series.set(folder, [...(series.get(folder) ?? []), one]);
-    taken.add(one);
+    used.add(one);
   }
   for (const [folder, files] of series) sets.push(setOf(folder.split("/").at(-2) ?? folder, folder, files, ""));
-  const single = candidates.filter((entry) => !taken.has(entry)).sort((first, second) => NATURAL.compare(first.path, second.path));
+  const single = candidates.filter((entry) => !used.has(entry)).sort((first, second) => NATURAL.compare(first.path, second.path));
   return [...sets, ...single.map((entry) => ({ name: entry.file.name, files: [entry], isSet: false, missing: "" }))];
 }
 

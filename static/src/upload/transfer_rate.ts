@@ -23,22 +23,22 @@ export function nextChunkBytes(bytes: number, seconds: number): number {
 }
 
 export class TransferRate {
-  private seen: { at: number; bytes: number }[] = [];
+  private samples: { at: number; bytes: number }[] = [];
 
   /** `at` in seconds, `bytes` of the file that have arrived. */
   add(at: number, bytes: number): void {
-    this.seen.push({ at, bytes });
-    while (this.seen.length > 2 && at - (this.seen[0]?.at ?? at) > WINDOW_S) this.seen.shift();
+    this.samples.push({ at, bytes });
+    while (this.samples.length > 2 && at - (this.samples[0]?.at ?? at) > WINDOW_S) this.samples.shift();
   }
 
   /** Discard earlier measurements, after a pause. */
   reset(): void {
-    this.seen = [];
+    this.samples = [];
   }
 
   /** Bytes a second; null if too little is known. */
   get rate(): number | null {
-    const [first, last] = [this.seen[0], this.seen.at(-1)];
+    const [first, last] = [this.samples[0], this.samples.at(-1)];
     if (!first || !last || last.at - first.at < 1) return null;
     return (last.bytes - first.bytes) / (last.at - first.at);
   }
@@ -46,7 +46,7 @@ export class TransferRate {
   /** Seconds until `total` bytes have arrived; null if too little is known. */
   secondsLeft(total: number): number | null {
     const { rate } = this;
-    const arrived = this.seen.at(-1)?.bytes ?? 0;
+    const arrived = this.samples.at(-1)?.bytes ?? 0;
     return rate && rate > 0 ? (total - arrived) / rate : null;
   }
 }

@@ -60,8 +60,8 @@ function connect(root: HTMLElement, panes: Pane[], synced: SyncedPanes): void {
       if (!synced.matchScale()) active.notice.show("This needs two images whose pixel size is known.");
     },
     fit: () => active.mapView.fit(),
-    toggle: (what: "visible" | "names") => {
-      for (const { layer } of panes) layer.toggle(what);
+    toggle: (option: "visible" | "names") => {
+      for (const { layer } of panes) layer.toggle(option);
     },
     add: () => openChoices(root),
     openSheet: () => openSheet(),

@@ -6,7 +6,7 @@ import { isTyping } from "../../dom/focus";
 export interface KeyBinding {
   /** `KeyboardEvent.key` in lower case, prefixed by `ctrl+` and `shift+` in this order. */
   keys: string[];
-  shown: string;
+  display: string;
   does: string;
   run?: () => void;
   /** For keys that are held. */
@@ -66,8 +66,8 @@ export function keySheet(root: HTMLElement, groups: KeyGroup[]): () => void {
   const dialog = required<HTMLDialogElement>(root, "[data-dialog=keys]");
   const host = required(dialog, "[data-key-groups]");
   for (const group of groups) {
-    const rows = group.bindings.filter(({ shown }) => shown).flatMap(({ shown, does }) => [
-      element("dt", {}, ...keyCaps(shown)),
+    const rows = group.bindings.filter(({ display }) => display).flatMap(({ display, does }) => [
+      element("dt", {}, ...keyCaps(display)),
       element("dd", {}, does),
     ]);
     host.append(element("section", {}, element("h3", {}, group.title), element("dl", {}, ...rows)));
@@ -75,6 +75,6 @@ export function keySheet(root: HTMLElement, groups: KeyGroup[]): () => void {
   return () => dialog.showModal();
 }
 
-function keyCaps(shown: string): (Node | string)[] {
-  return shown.split(" ").map((part) => (part === "/" ? " / " : element("kbd", {}, part)));
+function keyCaps(display: string): (Node | string)[] {
+  return display.split(" ").map((part) => (part === "/" ? " / " : element("kbd", {}, part)));
 }

@@ -16,8 +16,8 @@ export function rovingTarget(key: string, at: number, count: number): number | n
 export function rovingTabindex(toolbar: HTMLElement): void {
   const buttons = (): HTMLButtonElement[] =>
     [...toolbar.querySelectorAll<HTMLButtonElement>("button")].filter((button) => !button.disabled);
-  const hold = (held: HTMLElement): void => {
-    for (const button of toolbar.querySelectorAll("button")) button.tabIndex = button === held ? 0 : -1;
+  const hold = (focusable: HTMLElement): void => {
+    for (const button of toolbar.querySelectorAll("button")) button.tabIndex = button === focusable ? 0 : -1;
   };
   const [first] = buttons();
   if (first) hold(first);

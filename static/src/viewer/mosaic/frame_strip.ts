@@ -53,10 +53,10 @@ export class MosaicStrip extends Emitter<StripEvents> {
     if (row !== null) this.seek(row);
   }
 
-  seek(wanted: number): void {
+  seek(row: number): void {
     const { count, columns } = this.frameStatus;
     if (count === 0) return;
-    this.row = Math.min(Math.max(Math.round(wanted), 0), count - 1);
+    this.row = Math.min(Math.max(Math.round(row), 0), count - 1);
     const pts = columns.pts[this.row] ?? 0;
     this.show(pts);
     this.emit("frame", { row: this.row, pts });

@@ -54,12 +54,12 @@ export class MosaicView {
     return {
       title: "Mosaic",
       bindings: [
-        { keys: ["shift+w"], shown: "Shift + W", does: "Which frames saw a point", run: () => tools.use("frames") },
-        { keys: ["t"], shown: "T", does: "Next layer", run: () => this.nextLayer() },
-        { keys: ["d"], shown: "D", does: "One frame back", run: step(-1), repeats: true },
-        { keys: ["f"], shown: "F", does: "One frame on", run: step(1), repeats: true },
-        { keys: ["c"], shown: "C", does: "Ten frames back", run: step(-10), repeats: true },
-        { keys: ["v"], shown: "V", does: "Ten frames on", run: step(10), repeats: true },
+        { keys: ["shift+w"], display: "Shift + W", does: "Which frames saw a point", run: () => tools.use("frames") },
+        { keys: ["t"], display: "T", does: "Next layer", run: () => this.nextLayer() },
+        { keys: ["d"], display: "D", does: "One frame back", run: step(-1), repeats: true },
+        { keys: ["f"], display: "F", does: "One frame on", run: step(1), repeats: true },
+        { keys: ["c"], display: "C", does: "Ten frames back", run: step(-10), repeats: true },
+        { keys: ["v"], display: "V", does: "Ten frames on", run: step(10), repeats: true },
       ],
     };
   }

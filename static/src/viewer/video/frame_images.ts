@@ -54,8 +54,8 @@ export class FrameImages {
   }
 
   /** Prepare these frames in this order; earlier requests that are not among them are cancelled. */
-  prefetch(wanted: number[]): void {
-    this.queue = wanted.filter((pts) => !this.decoded.has(pts));
+  prefetch(times: number[]): void {
+    this.queue = times.filter((pts) => !this.decoded.has(pts));
     this.work();
   }
 

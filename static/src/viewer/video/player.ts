@@ -32,7 +32,7 @@ interface VideoEvents {
 export class VideoPlayer extends Emitter<VideoEvents> {
   index = -1;
   isPlaying = false;
-  private wanted = -1;
+  private targetIndex = -1;
   private readonly picture: ImageOverlay;
   private readonly images: FrameImages;
   private readonly media = document.createElement("video");
@@ -74,25 +74,25 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   async seek(index: number): Promise<void> {
     this.stopMedia();
     const target = this.frames.clamp(index);
-    const step = target - this.wanted;
-    this.wanted = target;
+    const step = target - this.targetIndex;
+    this.targetIndex = target;
     if (!this.images.has(this.frames.at(target).pts)) this.emit("loading", true);
     try {
       const image = await this.images.get(this.frames.at(target).pts);
-      if (this.wanted !== target) return;
+      if (this.targetIndex !== target) return;
       this.images.shown = image;
       this.show(image, target, true);
       this.emit("loading", false);
       this.prefetch(target, step);
     } catch (error) {
-      if (this.wanted !== target) return;
+      if (this.targetIndex !== target) return;
       this.emit("loading", false);
       this.emit("error", error instanceof Error ? error.message : "The frame could not be read.");
     }
   }
 
   step(by: number): Promise<void> {
-    return this.seek((this.wanted < 0 ? 0 : this.wanted) + by);
+    return this.seek((this.targetIndex < 0 ? 0 : this.targetIndex) + by);
   }
 
   async toggle(): Promise<void> {
@@ -172,7 +172,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   private show(image: CanvasImageSource, index: number, exact: boolean): void {
     const isNew = index !== this.index || exact;
     this.index = index;
-    if (!exact) this.wanted = index;
+    if (!exact) this.targetIndex = index;
     const { width, height } = this.canvas;
     this.picture.show({ image, width, height });
     if (isNew) this.emit("frame", { frame: this.frames.at(index), exact });

@@ -18,7 +18,7 @@ import type { Tools } from "../rois/tools/tools";
 import type { Parts } from "./parts";
 
 /** The magnification stays, as long as the square takes this much of the window. */
-const VISIBLE_SHARE = { least: 0.08, most: 0.8 };
+const VISIBLE_SHARE = { min: 0.08, max: 0.8 };
 
 export interface FindSimilarActions {
   next: () => void;
@@ -29,7 +29,7 @@ export interface FindSimilarActions {
 const SELECT_FIRST = "Select one region first, to go to the places most similar to it.";
 const ENDS: Record<EndReason, string> = {
   none: "Nothing left to show: this slide has no tissue without a region.",
-  seen: "No more places: every one was shown or has a region.",
+  "all-visited": "No more places: every one was shown or has a region.",
   far: "No other place on this slide is similar to this region.",
 };
 
@@ -47,8 +47,8 @@ export function connectFindSimilar(parts: Parts, tools: Tools): FindSimilarActio
 /** Key actions that only show why there is no next place here. */
 function refusal(parts: Parts, isSlide: boolean): FindSimilarActions {
   const { notice } = parts;
-  const why = isSlide ? "Find similar here works only in your own lab." : "Find similar here works on slides and stills of histology. For a region of endoscopy, use Similar cases.";
-  return { next: () => notice.show(why), back: () => void goBack(parts), dismiss: () => false };
+  const reason = isSlide ? "Find similar here works only in your own lab." : "Find similar here works on slides and stills of histology. For a region of endoscopy, use Similar cases.";
+  return { next: () => notice.show(reason), back: () => void goBack(parts), dismiss: () => false };
 }
 
 async function goBack({ jumps, notice }: Parts): Promise<void> {
@@ -71,7 +71,7 @@ class FindSimilar implements FindSimilarActions {
     required(bar, "[data-similar-close]").addEventListener("click", () => this.dismiss());
     this.similar.on("change", () => this.show(bar));
     this.similar.on("failed", (text) => notice.show(text));
-    this.similar.on("end", (why) => this.showEnd(why));
+    this.similar.on("end", (reason) => this.showEnd(reason));
   }
 
   readonly next = (): void => void this.go(false);
@@ -122,14 +122,14 @@ class FindSimilar implements FindSimilarActions {
     const { resolution, rotation } = view;
     const [width = 0, height = 0] = mapView.map.getSize() ?? [];
     const share = getWidth(extent) / resolution / Math.max(Math.min(width, height), 1);
-    if (share < VISIBLE_SHARE.least || share > VISIBLE_SHARE.most) mapView.zoomTo(extent);
+    if (share < VISIBLE_SHARE.min || share > VISIBLE_SHARE.max) mapView.zoomTo(extent);
     else mapView.goTo({ center: getCenter(extent), resolution, rotation });
   }
 
-  private showEnd(why: EndReason): void {
+  private showEnd(reason: EndReason): void {
     const { notice } = this.parts;
     const anyway = { label: "Show the nearest anyway", run: () => void this.go(true) };
-    notice.show(ENDS[why], why === "far" ? anyway : undefined);
+    notice.show(ENDS[reason], reason === "far" ? anyway : undefined);
     if (!this.similar.place) this.dismiss(); // no bar; what is selected stays
   }
 

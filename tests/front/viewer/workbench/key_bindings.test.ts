@@ -4,7 +4,7 @@ import { keyGroups } from "@/viewer/workbench/key_bindings";
 import type { KeyTargets } from "@/viewer/workbench/key_bindings";
 
 const nothing = (): void => undefined;
-const MOSAIC_KEYS = { title: "Mosaic", bindings: [{ keys: ["shift+w", "t", "d", "f", "c", "v"], shown: "Shift + W", does: "Which frames saw a point", run: nothing }] };
+const MOSAIC_KEYS = { title: "Mosaic", bindings: [{ keys: ["shift+w", "t", "d", "f", "c", "v"], display: "Shift + W", does: "Which frames saw a point", run: nothing }] };
 const SET = Array.from({ length: 9 }, (_, i) => ({ id: `l${i}`, name: `Label ${i}`, color: "#ff0000", position: i, parent: null, key: String(i + 1), retired: false }));
 
 /** What the keys reach, as far as the table looks at it before a key is pressed. */

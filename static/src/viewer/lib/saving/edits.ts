@@ -11,7 +11,7 @@ export interface HistoryStep<F, T> {
   before: Partial<VersionOf<F>>;
   after: Partial<VersionOf<F>>;
   /** Number of versions by others that were known at this step. */
-  seen: number;
+  remoteVersions: number;
 }
 
 /** `F`: the editable fields; `S`: the object of the API; `T`: its state here. */
@@ -26,7 +26,7 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
   protected addNew(state: T, label: string): void {
     this.store.add(state);
     this.store.sync.schedule(state);
-    const step = { state, before: onlyDeleted<F>(true), after: onlyDeleted<F>(false), seen: state.remoteVersions };
+    const step = { state, before: onlyDeleted<F>(true), after: onlyDeleted<F>(false), remoteVersions: state.remoteVersions };
     this.record(label, step);
   }
 
@@ -58,7 +58,7 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
     state.acceptServer(theirs);
     this.store.emitChange(state, wasDeleted);
     this.apply(state, result, 0);
-    this.record("Merge two versions", { state, before: other, after: result, seen: state.remoteVersions });
+    this.record("Merge two versions", { state, before: other, after: result, remoteVersions: state.remoteVersions });
   }
 
   /** Discard the pending changes of an object; undo restores them. */
@@ -70,11 +70,11 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
     if (server) {
       state.acceptServer(server);
       this.store.emitChange(state, mine.deleted);
-      this.record("Discard changes", { state, before: mine, after: this.kind.versionOf(server), seen: state.remoteVersions });
+      this.record("Discard changes", { state, before: mine, after: this.kind.versionOf(server), remoteVersions: state.remoteVersions });
     } else {
       this.store.forget(state);
       state.deleted = true;
-      const step = { state, before: onlyDeleted<F>(false), after: onlyDeleted<F>(true), seen: state.remoteVersions };
+      const step = { state, before: onlyDeleted<F>(false), after: onlyDeleted<F>(true), remoteVersions: state.remoteVersions };
       this.record(`Discard ${this.kind.noun}`, step);
     }
     if (mayBeThere || server) void this.store.fetchOne(state.id); // the server may have a newer state
@@ -82,7 +82,7 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
 
   protected stepOf(state: T, after: Partial<VersionOf<F>>): HistoryStep<F, T> {
     const before = Object.fromEntries(Object.entries(state.version).filter(([key]) => key in after));
-    return { state, before: before as Partial<VersionOf<F>>, after, seen: state.remoteVersions };
+    return { state, before: before as Partial<VersionOf<F>>, after, remoteVersions: state.remoteVersions };
   }
 
   protected record(label: string, step: HistoryStep<F, T>): void {
@@ -100,16 +100,16 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
     const [from, to] = isUndo ? [step.after, step.before] : [step.before, step.after];
     this.store.attachAgain(state);
     const now = state.version;
-    const [base, wanted] = [
+    const [base, desired] = [
       { ...now, ...from },
       { ...now, ...to },
     ];
     const isTouched = to.deleted === true || !merge.same(now, base);
-    if (state.remoteVersions === step.seen || !isTouched || !state.server || merge.same(now, wanted)) {
+    if (state.remoteVersions === step.remoteVersions || !isTouched || !state.server || merge.same(now, desired)) {
       return this.set(state, to);
     }
-    step.seen = state.remoteVersions;
-    state.assume(wanted);
+    step.remoteVersions = state.remoteVersions;
+    state.assume(desired);
     this.store.sync.raiseConflict(state, state.server, base);
     return null;
   }

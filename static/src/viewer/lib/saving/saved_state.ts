@@ -44,7 +44,7 @@ export abstract class SavedState<F extends object, S extends SavedObject & F> {
   ) {}
 
   /** All editable fields as the user wants them. */
-  abstract wanted(): F;
+  abstract currentFields(): F;
 
   /** Set a field. */
   protected abstract take(field: keyof F, value: unknown): void;
@@ -56,7 +56,7 @@ export abstract class SavedState<F extends object, S extends SavedObject & F> {
 
   /** The version the user wants. */
   get version(): VersionOf<F> {
-    return { ...this.wanted(), deleted: this.deleted };
+    return { ...this.currentFields(), deleted: this.deleted };
   }
 
   /** Next request to send; null if the server is up to date. */
@@ -92,7 +92,7 @@ export abstract class SavedState<F extends object, S extends SavedObject & F> {
 
   patch(): Partial<F> {
     const patch: Partial<F> = {};
-    const mine = this.wanted();
+    const mine = this.currentFields();
     for (const field of this.dirty) patch[field] = mine[field];
     return patch;
   }
@@ -106,7 +106,7 @@ export abstract class SavedState<F extends object, S extends SavedObject & F> {
     this.server = object;
     let changed = false;
     for (const field of this.fields) {
-      const wasChangedSince = this.dirty.has(field) && (!sent || this.wanted()[field] !== sent[field]);
+      const wasChangedSince = this.dirty.has(field) && (!sent || this.currentFields()[field] !== sent[field]);
       if (wasChangedSince) continue;
       this.dirty.delete(field);
       if (!this.differsFromServer(field)) continue;
@@ -117,7 +117,7 @@ export abstract class SavedState<F extends object, S extends SavedObject & F> {
   }
 
   private differsFromServer(field: keyof F): boolean {
-    return !this.server || !this.sameField(field, this.wanted(), this.server);
+    return !this.server || !this.sameField(field, this.currentFields(), this.server);
   }
 
   /** Drop the unsaved changes in favour of the server's state. */

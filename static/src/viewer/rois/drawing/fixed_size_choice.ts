@@ -21,7 +21,7 @@ export const FIRST_CHOICE: FixedSizeChoice = { kind: "circle", count: 10, areaMm
 
 const KEY = "tessera-fixed-size";
 
-const isBetween = (value: unknown, least: number, most: number): value is number => typeof value === "number" && value >= least && value <= most;
+const isBetween = (value: unknown, min: number, max: number): value is number => typeof value === "number" && value >= min && value <= max;
 
 /** Whether a grid can be placed with these numbers. */
 export function isValid({ kind, count, areaMm2, spacingUm }: Partial<FixedSizeChoice>): boolean {

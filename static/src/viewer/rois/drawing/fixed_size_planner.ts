@@ -44,11 +44,11 @@ export class FixedSizePlanner {
   }
 
   /** Number of regions requested. */
-  get wanted(): number {
+  get count(): number {
     return this.chosen.kind === "grid" ? this.chosen.count : 1;
   }
 
-  /** Regions placed at a point: fewer than wanted where there is no room for them. */
+  /** Regions placed at a point: fewer than the count where there is no room for them. */
   plan(at: Position): PlannedRegion[] {
     if (this.chosen.kind === "grid") return this.fields(at);
     const [kind, areaMm2, shapeAt] = this.chosen.kind === "circle" ? (["circle", CIRCLE_MM2, circleAt] as const) : (["square", SQUARE_MM2, squareAt] as const);
@@ -58,11 +58,11 @@ export class FixedSizePlanner {
 
   /** The reason why fewer regions were placed than requested; empty if all were. */
   shortfall(placed: number): string {
-    if (placed === this.wanted) return "";
+    if (placed === this.count) return "";
     const { insideRegion, onTissue, kind } = this.chosen;
     if (kind !== "grid") return `The image is smaller than a ${kind} of this size, so nothing was placed.`;
     const where = [insideRegion && this.context.region() ? " inside the selected region" : "", onTissue ? " on tissue" : ""].join("");
-    return placed ? `Only ${placed} of ${this.wanted} fields have room${where || " in the image"}.` : `No field has room${where || " in the image"}, so nothing was placed.`;
+    return placed ? `Only ${placed} of ${this.count} fields have room${where || " in the image"}.` : `No field has room${where || " in the image"}, so nothing was placed.`;
   }
 
   private get imageSize(): [number, number] {

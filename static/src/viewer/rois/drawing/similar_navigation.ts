@@ -13,8 +13,8 @@ export interface Anchor {
   name: string;
 }
 
-/** Reason for the end: no place at all, all places seen, or the next one is not similar. */
-export type EndReason = "none" | "seen" | "far";
+/** Reason for the end: no place at all, all places visited, or the next one is not similar. */
+export type EndReason = "none" | "all-visited" | "far";
 
 interface NextSimilarEvents {
   /** `anchor`, `place` or `waiting` changed. */
@@ -33,7 +33,7 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
   /** The ROI that places are compared with; null before the first. */
   anchor: Anchor | null = null;
   waiting: Waiting | null = null;
-  private seen: Place[] = [];
+  private visited: Place[] = [];
   private shown = 0;
   private asking: AbortController | null = null;
 
@@ -43,7 +43,7 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
 
   /** The place shown. */
   get place(): Place | null {
-    return this.seen[this.shown - 1] ?? null;
+    return this.visited[this.shown - 1] ?? null;
   }
 
   /** Number of the place shown, from 1. */
@@ -55,7 +55,7 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
   async next(anchor: Anchor, { includeDistant = false } = {}): Promise<boolean> {
     if (this.asking) return false;
     if (anchor.id !== this.anchor?.id) this.begin(anchor);
-    if (this.shown < this.seen.length) return this.go(1); // forward again after going back
+    if (this.shown < this.visited.length) return this.go(1); // forward again after going back
     const asking = new AbortController();
     this.asking = asking;
     this.wait({ isQueued: false, done: 0, total: 0 });
@@ -87,7 +87,7 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
     this.asking?.abort();
     this.asking = null;
     this.anchor = this.waiting = null;
-    this.seen = [];
+    this.visited = [];
     this.shown = 0;
     if (wasThere) this.emit("change", null);
     return wasThere;
@@ -106,18 +106,18 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
   }
 
   private take({ regions }: SimilarRegions, includeDistant: boolean): boolean {
-    const fresh = regions.filter(({ bounds }) => !this.seen.some((one) => overlapShare(one.bounds, bounds) > SAME_PLACE));
+    const fresh = regions.filter(({ bounds }) => !this.visited.some((one) => overlapShare(one.bounds, bounds) > SAME_PLACE));
     const [place] = fresh;
     this.waiting = null;
-    if (!place) return this.end(this.seen.length ? "seen" : "none");
-    if (place.is_close === false && !includeDistant && !this.seen.some((one) => one.is_close === false)) return this.end("far");
-    this.seen.push(place);
+    if (!place) return this.end(this.visited.length ? "all-visited" : "none");
+    if (place.is_close === false && !includeDistant && !this.visited.some((one) => one.is_close === false)) return this.end("far");
+    this.visited.push(place);
     return this.go(1);
   }
 
-  private end(why: EndReason): false {
+  private end(reason: EndReason): false {
     this.emit("change", null);
-    this.emit("end", why);
+    this.emit("end", reason);
     return false;
   }
 

@@ -119,8 +119,8 @@ export class PropertiesPanel {
   private add(): void {
     const word = this.added?.value.trim().replace(/\s+/g, " ") ?? "";
     if (!this.state || !word || !this.isEditable) return;
-    const named = this.types.find((type) => type.name.toLowerCase() === word.toLowerCase());
-    const key = named?.key ?? word; // the word may be the shown name of a key that the lab has set
+    const type = this.types.find((type) => type.name.toLowerCase() === word.toLowerCase());
+    const key = type?.key ?? word; // the word may be the shown name of a key that the lab has set
     const known = this.rows.querySelector<HTMLElement>(`#property-${CSS.escape(key.replace(/\W+/g, "-").toLowerCase())}`);
     if (!known) this.rows.append(this.row(this.state, freeText(key)));
     if (this.added) this.added.value = "";

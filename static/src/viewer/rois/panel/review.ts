@@ -29,7 +29,7 @@ export class Review {
   private readonly count: HTMLElement;
   private readonly text: HTMLTextAreaElement | null;
   private shown: RoiState | null = null;
-  private seen = "";
+  private lastStamp = "";
   private thread: ThreadEntry[] = [];
 
   constructor(
@@ -76,8 +76,8 @@ export class Review {
     const stamp = `${state.id} ${server.version}`;
     if (isOther) this.showThread([]);
     if (isOther && this.text) this.text.value = "";
-    if (isOther || stamp !== this.seen) void this.load();
-    this.seen = stamp;
+    if (isOther || stamp !== this.lastStamp) void this.load();
+    this.lastStamp = stamp;
   }
 
   private async load(): Promise<void> {

@@ -17,7 +17,7 @@ import type { RoiState } from "../store/roi_state";
 import type { CanvasData } from "../../lib/types";
 
 /** The slider's steps are powers: fine where it matters. */
-const TOLERANCE = { least: 0.1, most: 50, steps: 100 };
+const TOLERANCE = { min: 0.1, max: 50, steps: 100 };
 
 export interface PanelActions {
   remove: () => void;
@@ -142,5 +142,5 @@ export class SelectionPanel {
 
 /** In µm, or in pixels where the scale is unknown. */
 export function toleranceAt(step: number): number {
-  return TOLERANCE.least * (TOLERANCE.most / TOLERANCE.least) ** (step / TOLERANCE.steps);
+  return TOLERANCE.min * (TOLERANCE.max / TOLERANCE.min) ** (step / TOLERANCE.steps);
 }

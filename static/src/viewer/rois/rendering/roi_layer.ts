@@ -222,9 +222,9 @@ export class RoiLayer extends Emitter<LayerEvents> {
     this.copies.changed();
   }
 
-  toggle(what: keyof Display): void {
-    if (what === "visible") this.layer.setVisible(!this.layer.getVisible());
-    else this[what] = !this[what];
+  toggle(option: keyof Display): void {
+    if (option === "visible") this.layer.setVisible(!this.layer.getVisible());
+    else this[option] = !this[option];
     this.picture.changed();
     this.copies.changed();
     const visible = this.layer.getVisible();
@@ -296,9 +296,9 @@ export class RoiLayer extends Emitter<LayerEvents> {
     if (isSelected && this.isModifying && this.copyOf(id)) return undefined;
     if (isSelected && this.selectedIds.size > MAX_COPIED) return this.selectedStyleOf(feature);
     const color = this.labels.colorOf(state.label);
-    if (state.shape === "point") return this.named(state, pointStyles(color));
+    if (state.shape === "point") return this.withName(state, pointStyles(color));
     if (isTiny(feature, resolution)) return [dotStyle(color)];
-    return this.named(state, outlineStyles(color, { filled: this.filled, cased: this.features.size <= MAX_CASED }));
+    return this.withName(state, outlineStyles(color, { filled: this.filled, cased: this.features.size <= MAX_CASED }));
   }
 
   private selectedStyleOf(feature: FeatureLike): Style[] | undefined {
@@ -306,11 +306,11 @@ export class RoiLayer extends Emitter<LayerEvents> {
     if (!state) return undefined;
     const editable = this.isEditable && this.selectedIds.size === 1 && hasVertices(state);
     const color = this.labels.colorOf(state.label);
-    if (state.shape === "point") return this.named(state, selectedPointStyles(color));
-    return this.named(state, selectedStyles(feature, color, { editable, filled: this.filled }));
+    if (state.shape === "point") return this.withName(state, selectedPointStyles(color));
+    return this.withName(state, selectedStyles(feature, color, { editable, filled: this.filled }));
   }
 
-  private named(state: RoiState, styles: Style[]): Style[] {
+  private withName(state: RoiState, styles: Style[]): Style[] {
     const name = this.nameOf(state);
     return name ? [...styles, nameStyle(name)] : styles;
   }

@@ -42,8 +42,8 @@ function withSize(state: RoiState, patch: RoiPatch): RoiPatch {
 }
 
 /** An ROI that does not exist yet, for a change that creates it. */
-export function newRoiState(wanted: RoiPatch & { geometry: RoiGeometry }, frame: FrameRef | null): RoiState {
-  const state = new RoiState(randomUuid(), frame, wanted);
+export function newRoiState(fields: RoiPatch & { geometry: RoiGeometry }, frame: FrameRef | null): RoiState {
+  const state = new RoiState(randomUuid(), frame, fields);
   state.deleted = true;
   return state;
 }

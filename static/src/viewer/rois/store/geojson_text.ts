@@ -53,7 +53,7 @@ function metadataOf({ track, description, properties }: RoiState): object {
 
 /** Geometry on the ROI's own frame. */
 function geometryOf(state: RoiState): object {
-  const { geometry, shape } = state.wanted();
+  const { geometry, shape } = state.currentFields();
   return { ...geometry, ...(shape === "ellipse" ? { isEllipse: true } : {}) };
 }
 

@@ -37,8 +37,8 @@ export function importButtonText(report: ImportReport): string {
 
 /** "features 3 (Polygon “a”), 8 and 12 more": people count from one. */
 export function placesText({ first, shapes, count }: ImportGroup): string {
-  const named = (place: number): string => (shapes[place] ? ` (${shapes[place]})` : "");
-  const shown = first.map((index, place) => `${number(index + 1)}${named(place)}`).join(", ");
+  const shapeText = (place: number): string => (shapes[place] ? ` (${shapes[place]})` : "");
+  const shown = first.map((index, place) => `${number(index + 1)}${shapeText(place)}`).join(", ");
   const more = count - first.length;
   return `${count === 1 ? "feature" : "features"} ${shown}${more > 0 ? ` and ${number(more)} more` : ""}`;
 }

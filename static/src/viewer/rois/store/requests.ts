@@ -8,7 +8,7 @@ import type { RoiState } from "./roi_state";
 export function bulkStepOf(state: RoiState): RoiStep {
   const { id, frame, server } = state;
   const step = state.nextStep ?? "update";
-  if (step === "create") return { do: step, id, frame, ...state.wanted() };
+  if (step === "create") return { do: step, id, frame, ...state.currentFields() };
   const version = server?.version ?? 0;
   return step === "update" ? { do: step, id, version, ...state.patch() } : { do: step, id, version };
 }
@@ -20,6 +20,6 @@ export function sentFieldsOf(state: RoiState): RoiPatch {
 
 /** Body of a single request. */
 export function bodyOf(state: RoiState, step: Step): RoiPatch {
-  if (step === "create") return state.wanted();
+  if (step === "create") return state.currentFields();
   return step === "delete" ? {} : state.patch();
 }

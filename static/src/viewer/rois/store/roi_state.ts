@@ -65,16 +65,16 @@ export class RoiState extends SavedState<RoiFields, Roi> {
   constructor(
     id: string,
     readonly frame: FrameRef | null,
-    wanted: RoiPatch & { geometry: RoiGeometry },
+    fields: RoiPatch & { geometry: RoiGeometry },
   ) {
     super(id, FIELDS);
-    this.ownOutline = { geometry: wanted.geometry, shape: wanted.shape ?? shapeOf(wanted.geometry) };
-    this.track = wanted.track ?? [];
-    this.label = wanted.label ?? null;
-    this.name = wanted.name ?? "";
-    this.description = wanted.description ?? "";
-    this.properties = wanted.properties ?? {};
-    this.locked = wanted.locked ?? false;
+    this.ownOutline = { geometry: fields.geometry, shape: fields.shape ?? shapeOf(fields.geometry) };
+    this.track = fields.track ?? [];
+    this.label = fields.label ?? null;
+    this.name = fields.name ?? "";
+    this.description = fields.description ?? "";
+    this.properties = fields.properties ?? {};
+    this.locked = fields.locked ?? false;
   }
 
   /** The outline on the frame on screen. */
@@ -150,7 +150,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
   }
 
   /** All of what the user wants of an ROI that is there. */
-  wanted(): RoiFields {
+  currentFields(): RoiFields {
     const { ownOutline, track, label, name, description, properties, locked } = this;
     return { ...ownOutline, track, label, name, description, properties, locked };
   }
@@ -176,6 +176,6 @@ export class RoiState extends SavedState<RoiFields, Roi> {
 
   override patch(): RoiPatch {
     const patch = super.patch();
-    return patch.geometry ? { ...patch, shape: this.wanted().shape } : patch;
+    return patch.geometry ? { ...patch, shape: this.currentFields().shape } : patch;
   }
 }

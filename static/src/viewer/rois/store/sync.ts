@@ -17,7 +17,7 @@ const savedOn = (canvas: string): SaveKind<RoiFields, Roi, RoiState> => ({
   merge: ROI_MERGE,
   versionOf,
   bodyOf,
-  create: (state, body, key) => roiCreate({ id: state.id, canvas, frame: state.frame, ...state.wanted(), ...body }, key),
+  create: (state, body, key) => roiCreate({ id: state.id, canvas, frame: state.frame, ...state.currentFields(), ...body }, key),
   update: roiUpdate,
   restore: roiRestore,
   remove: roiDelete,

@@ -19,7 +19,7 @@ import { strokeArea } from "../shapes/areas";
 import type { Painting } from "./painting";
 import type { Position } from "../../lib/types";
 
-const RADIUS_SCREEN_PX = { first: 20, least: 3, most: 200 };
+const RADIUS_SCREEN_PX = { first: 20, min: 3, max: 200 };
 /** Factor between two brush sizes. */
 const STEP = 1.25;
 /** Points of the way nearer to each other than this share of the radius add nothing. */
@@ -55,7 +55,7 @@ export class Brush extends PointerInteraction {
   /** Change the radius by one step, in screen pixels. */
   resize(larger: boolean): void {
     const next = Brush.radius * (larger ? STEP : 1 / STEP);
-    Brush.radius = Math.min(Math.max(next, RADIUS_SCREEN_PX.least), RADIUS_SCREEN_PX.most);
+    Brush.radius = Math.min(Math.max(next, RADIUS_SCREEN_PX.min), RADIUS_SCREEN_PX.max);
     this.sizeRing();
     this.showNotice(`Brush: ${Math.round(2 * Brush.radius)} px on screen.`);
   }

@@ -73,8 +73,8 @@ export class RoiCommands {
   duplicate(): void {
     const shift = DUPLICATE_OFFSET_SCREEN_PX * this.context.resolution();
     const copies = this.layer.selection.map((state) => ({
-      wanted: {
-        ...state.wanted(),
+      fields: {
+        ...state.currentFields(),
         ...{ locked: false, track: [], shape: state.shape, geometry: translated(state.geometry, [shift, shift]) },
       },
       frame: state.keyFrameAt ?? state.frame,
@@ -83,7 +83,7 @@ export class RoiCommands {
   }
 
   paste(rois: (RoiPatch & { geometry: RoiGeometry })[]): void {
-    this.create("Paste", copied(rois.map((wanted) => ({ wanted, frame: this.context.frame() }))));
+    this.create("Paste", copied(rois.map((fields) => ({ fields, frame: this.context.frame() }))));
   }
 
   /** Move by level-0 pixels; a drag shows a message, as it may have been meant for the image. */
@@ -108,16 +108,16 @@ export class RoiCommands {
   }
 
   /** Combine the first selected ROI with the others; only a union deletes the others. */
-  combine(how: Combination): void {
+  combine(combination: Combination): void {
     const [first, ...others] = this.layer.selection.filter(({ geometry }) => isArea(geometry));
     if (!first || !others.length) return this.context.showNotice("Select two or more areas: Shift and click.");
-    const result = combined(how, first.geometry, others.map((state) => state.geometry));
+    const result = combined(combination, first.geometry, others.map((state) => state.geometry));
     if (!result) return this.context.showNotice("Nothing would be left of the first one, so nothing was changed.");
     const changes: Change[] = [{ state: first, patch: { geometry: result } }];
-    if (how === "unite") changes.push(...others.map((state) => ({ state, deleted: true })));
-    if (!this.edits.changeMany(NAMES[how], changes)) return;
+    if (combination === "unite") changes.push(...others.map((state) => ({ state, deleted: true })));
+    if (!this.edits.changeMany(NAMES[combination], changes)) return;
     this.layer.select(first.id);
-    this.context.showNotice(`${NAMES[how]}: ${first.name || this.labels.nameOf(first.label)} and ${others.length} more.`);
+    this.context.showNotice(`${NAMES[combination]}: ${first.name || this.labels.nameOf(first.label)} and ${others.length} more.`);
   }
 
   /** Cut every selected ROI that the line crosses; its largest piece keeps its identity. */
@@ -128,7 +128,7 @@ export class RoiCommands {
       if (!largest) continue;
       changes.push({ state, patch: { geometry: largest } });
       for (const geometry of pieces) {
-        changes.push({ state: newRoiState({ ...state.wanted(), properties: ordinaryProperties(state.properties), shape: "polygon", geometry }, state.frame), deleted: false });
+        changes.push({ state: newRoiState({ ...state.currentFields(), properties: ordinaryProperties(state.properties), shape: "polygon", geometry }, state.frame), deleted: false });
       }
     }
     if (!changes.length) return this.context.showNotice("The line cuts no selected region.");
@@ -165,8 +165,8 @@ export class RoiCommands {
   }
 
   /** Make regions and select them, as one step of the history. */
-  create(label: string, made: Made[]): void {
-    const states = made.map(({ wanted, frame }) => newRoiState(wanted, frame));
+  create(label: string, made: NewRoi[]): void {
+    const states = made.map(({ fields, frame }) => newRoiState(fields, frame));
     if (!this.change(label, states, () => ({ deleted: false }))) return;
     this.layer.selectMany(states.map((state) => state.id));
   }
@@ -174,17 +174,17 @@ export class RoiCommands {
 
 const NAMES: Record<Combination, string> = { unite: "Unite", subtract: "Subtract", intersect: "Intersect" };
 
-function combined(how: Combination, first: RoiGeometry, others: RoiGeometry[]): RoiGeometry | null {
-  if (how === "unite") return unite([first, ...others]);
-  return how === "subtract" ? subtract(first, others) : intersect(first, others);
+function combined(combination: Combination, first: RoiGeometry, others: RoiGeometry[]): RoiGeometry | null {
+  if (combination === "unite") return unite([first, ...others]);
+  return combination === "subtract" ? subtract(first, others) : intersect(first, others);
 }
 
-type Made = { wanted: RoiPatch & { geometry: RoiGeometry }; frame: FrameRef | null };
+type NewRoi = { fields: RoiPatch & { geometry: RoiGeometry }; frame: FrameRef | null };
 
 /** Copies of regions; those of fields belong to a grid of their own. */
-function copied(made: Made[]): Made[] {
-  const renamed = withNewGrids(made.map(({ wanted }) => wanted), newGridId);
-  return made.map((one, index) => ({ ...one, wanted: renamed[index] ?? one.wanted }));
+function copied(made: NewRoi[]): NewRoi[] {
+  const renamed = withNewGrids(made.map(({ fields }) => fields), newGridId);
+  return made.map((one, index) => ({ ...one, fields: renamed[index] ?? one.fields }));
 }
 
 const counted = (states: RoiState[]): string => (states.length === 1 ? "1 region" : `${states.length} regions`);

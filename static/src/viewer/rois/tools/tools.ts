@@ -146,9 +146,9 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   /** Space is held: the pointer pans, whatever the tool. */
-  holdToPan(held: boolean): void {
-    this.isPanning = held;
-    this.setCursor(held ? "grab" : this.idleCursor());
+  holdToPan(isHeld: boolean): void {
+    this.isPanning = isHeld;
+    this.setCursor(isHeld ? "grab" : this.idleCursor());
   }
 
   finish(): void {
@@ -268,7 +268,7 @@ export class Tools extends Emitter<ToolEvents> {
     if (shortfall) this.emit("notice", shortfall);
     if (!planned.length) return;
     const [label, frame] = [this.context.label(), this.context.frame()];
-    const fields = planned.map(({ geometry, size }) => ({ wanted: { geometry, label, properties: propertiesOfSize(size) }, frame }));
+    const fields = planned.map(({ geometry, size }) => ({ fields: { geometry, label, properties: propertiesOfSize(size) }, frame }));
     this.commands?.create(fields.length > 1 ? "Place fields" : "Place region", fields);
     queueMicrotask(() => this.use("move")); // as in createRoi
   }

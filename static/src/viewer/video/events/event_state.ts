@@ -60,7 +60,7 @@ export class VideoEventState extends SavedState<VideoEventFields, VideoEvent> {
     return { id, ...this.version, dirty: [...this.dirty], server, attempt, refused };
   }
 
-  wanted(): VideoEventFields {
+  currentFields(): VideoEventFields {
     return { ...this.now };
   }
 

@@ -37,7 +37,7 @@ describe("NextSimilar", () => {
     expect(await similar.next(ROI)).toBe(true);
     expect([similar.place?.bounds, similar.at]).toEqual([B, 2]);
     expect(await similar.next(ROI)).toBe(false);
-    expect(said).toEqual(["seen"]);
+    expect(said).toEqual(["all-visited"]);
     expect(similar.place?.bounds).toEqual(B); // it stays
     expect(similar.back()).toBe(true);
     expect(similar.place?.bounds).toEqual(A);
