@@ -58,7 +58,8 @@ def config_from_file(default: T, path: Path | None) -> T:
     """Read a configuration from a JSON file; fields that it lacks are those of ``default``.
 
     Raises:
-        BadInputError: as ``config_from_json``. OSError: the file cannot be read.
+        BadInputError: as ``config_from_json``.
+        OSError: the file cannot be read.
     """
     if path is None:
         return default

@@ -11,7 +11,8 @@ def require_extra(package: str, *, extra: str) -> None:
     """Refuse work whose library is missing, before it begins.
 
     Args:
-        package: what is imported. extra: of this project, which installs it.
+        package: what is imported.
+        extra: of this project, which installs it.
     Raises:
         MissingDependencyError: it is not installed.
     """

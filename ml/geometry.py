@@ -29,7 +29,8 @@ def transform_points(H_b_from_a: npt.NDArray[Any], xy: npt.NDArray[Any]) -> Arra
     """Points of a in b, (..., P, 2) float64; mirrored where ``depth_of`` is not above 0.
 
     Args:
-        H_b_from_a: (..., 3, 3). xy: (P, 2), or (..., P, 2): each matrix has its own points.
+        H_b_from_a: (..., 3, 3).
+        xy: (P, 2), or (..., P, 2): each matrix has its own points.
     """
     mapped = _homogeneous(H_b_from_a, xy)
     return np.asarray(mapped[..., :2] / mapped[..., 2:], np.float64)

@@ -26,7 +26,9 @@ class MosaicSummary(TypedDict):
     """Result of ``run``.
 
     Attributes:
-        frames: number of frames. registered: of those placed. reasons: number of frames by reason.
+        frames: number of frames.
+        registered: of those placed.
+        reasons: number of frames by reason.
         pyramid, manifest: names in the folder.
     """
 

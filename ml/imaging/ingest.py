@@ -203,7 +203,8 @@ def make_filmstrip(
     """Write the small pictures of a timeline as one JPEG; see ``ml.imaging.videos.filmstrip``.
 
     Args:
-        frames: path of the video's frame table. count: of the pictures.
+        frames: path of the video's frame table.
+        count: of the pictures.
     Returns:
         Their number: ``{"count": n}``.
     Raises:

@@ -74,7 +74,8 @@ def build_mosaic(
         MosaicResult: every frame of the source with transform, status and reason.
     Raises:
         BadInputError: no frames, or none in the span; ``grows`` without ``work_dir``.
-        ShapeError: the mask is not of the frames' size. MosaicError: no frame usable, no two frames
+        ShapeError: the mask is not of the frames' size.
+        MosaicError: no frame usable, no two frames
         registered, or the canvas too large.
     """
     target = Path(out_dir)

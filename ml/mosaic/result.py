@@ -57,7 +57,8 @@ class FrameResult:
     """One frame of the source.
 
     Attributes:
-        index: position in the source. pts: presentation time stamp (the index for folders).
+        index: position in the source.
+        pts: presentation time stamp (the index for folders).
         H_mosaic_from_frame: (3, 3) float64, frame px to px of its component's mosaic; None unless
             registered.
         status: "registered", "skipped" (unusable) or "failed" (usable, not placed).
@@ -142,7 +143,8 @@ class MosaicGap:
     """Frames in no mosaic, between two that are (or at an end), named by seconds.
 
     Attributes:
-        reason_code: the commonest among its frames. text: a sentence for a user, such as
+        reason_code: the commonest among its frames.
+        text: a sentence for a user, such as
             "0:12.4 to 0:14.0 (40 frames): blurred".
     """
 
@@ -199,7 +201,9 @@ class MosaicResult:
     """A finished build; ``path``, ``preview`` and the sizes are those of component 0.
 
     Attributes:
-        path: the pyramidal TIFF. preview: a small JPEG. manifest: ``mosaic.json``.
+        path: the pyramidal TIFF.
+        preview: a small JPEG.
+        manifest: ``mosaic.json``.
         motion_model: "translation", "similarity", "affine" or "homography".
         view_outline: (P, 2) float64, convex outline of what the scope sees, frame px.
         frame_size_px: (width, height) of the frames.

@@ -64,7 +64,8 @@ class TrackedOutline:
     """The outline on one frame.
 
     Attributes:
-        index: of the frame. xy: (V, 2) float64, pixels, vertices in the order of the first frame.
+        index: of the frame.
+        xy: (V, 2) float64, pixels, vertices in the order of the first frame.
         drift_px: standard error of its vertices, accumulated over the anchors.
         inliers: key points that agree on the motion.
     """
@@ -224,7 +225,8 @@ def standard_error_px(xy_a: ArrayF64, xy_b: ArrayF64, motion: Transform, at: Arr
     of the inliers and s their residual: large where points are few or on one side.
 
     Args:
-        xy_a, xy_b: (N, 2) inliers. at: (V, 2) in the plane of a.
+        xy_a, xy_b: (N, 2) inliers.
+        at: (V, 2) in the plane of a.
     """
     design = np.column_stack([xy_a, np.ones(len(xy_a))])
     residual = xy_b - transform_points(motion.matrix, xy_a)

@@ -88,12 +88,12 @@ def sample_patches(
     points = _sobol_points if config.pattern == "sobol" else _grid_points
     candidates = points(region, density, config)
     inside = _inside_share(region, candidates, config.patch_px)
-    centres = _within_budget(candidates[_inside_mask(inside, config)], config)
+    centres = _select_within_budget(candidates[_inside_mask(inside, config)], config)
     if centres.shape[0] == 0 or region.area <= config.patch_px**2 / 4:
         middle = region.representative_point()
         centres = np.array([[middle.x, middle.y]])
     centres = _with_untouched_parts(region, centres, config)
-    return PatchSample(_on_image(centres, size_px, config.patch_px), density, downsample)
+    return PatchSample(_keep_on_image(centres, size_px, config.patch_px), density, downsample)
 
 
 def _simplify(region: BaseGeometry) -> BaseGeometry:
@@ -141,7 +141,7 @@ def _grid_points(region: BaseGeometry, density: float, config: SamplingConfig) -
     return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
 
 
-def _within_budget(centres: ArrayF64, config: SamplingConfig) -> ArrayF64:
+def _select_within_budget(centres: ArrayF64, config: SamplingConfig) -> ArrayF64:
     """The first points of a Sobol sequence, or an even subset of a grid."""
     if centres.shape[0] <= config.max_vertices or config.pattern == "sobol":
         return centres[: config.max_vertices]
@@ -188,7 +188,7 @@ def _inside_mask(inside: ArrayF64, config: SamplingConfig) -> ArrayBool:
     return inside > best / 2
 
 
-def _on_image(centres: ArrayF64, size_px: tuple[float, float], patch_px: int) -> ArrayF64:
+def _keep_on_image(centres: ArrayF64, size_px: tuple[float, float], patch_px: int) -> ArrayF64:
     half = patch_px / 2
     out = np.empty_like(centres)
     for axis, length in enumerate(size_px):

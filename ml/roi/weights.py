@@ -113,13 +113,13 @@ def _patch_encoder(path: Path, config: EncoderConfig, tensors: dict[str, Tensor]
     names = config.features.split("+")
     cnn, textons = None, None
     if PATCH_CNN in names:
-        part_tensors = _without_prefix(PATCH_CNN, tensors)
+        part_tensors = _remove_prefix(PATCH_CNN, tensors)
         cnn = PatchCnnEncoder(
             load_tensors(PatchCnn(config.patch_cnn), part_tensors, path.name),
             compute=select_compute(),
         )
     if TEXTONS in names:
-        part_tensors = _without_prefix(TEXTONS, tensors)
+        part_tensors = _remove_prefix(TEXTONS, tensors)
         textons = TextonEncoder(
             load_tensors(TextonBank(config.textons), part_tensors, path.name), config.textons
         )
@@ -144,6 +144,6 @@ def _add_prefix(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {_PREFIXES[name] + key: value for key, value in tensors.items()}
 
 
-def _without_prefix(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _remove_prefix(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     prefix = _PREFIXES[name]
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

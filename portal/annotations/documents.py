@@ -38,7 +38,8 @@ class ResumePoint:
     """The place after a feature of a document: reading can resume there.
 
     Attributes:
-        at_byte: bytes before it. in_object: the features are a member of an object.
+        at_byte: bytes before it.
+        in_object: the features are a member of an object.
     """
 
     at_byte: int

@@ -64,7 +64,7 @@ def outline_from_geojson(geometry: object, *, width_px: int, height_px: int) -> 
         shape = _lines(geometry, notes)
     canvas = shapely.box(0, 0, width_px, height_px)
     if not canvas.covers(shape):
-        shape = _of_kind(shapely.intersection(shape, canvas), shape)
+        shape = _parts_of_kind(shapely.intersection(shape, canvas), shape)
         if shape.is_empty:
             raise InvalidRoiGeometryError(
                 f"geometry: it lies outside the canvas of {width_px} x {height_px} pixels.",
@@ -116,7 +116,7 @@ def _vertices(points: list[Any], where: str, notes: list[str]) -> np.ndarray[Any
     return rounded
 
 
-def _of_kind(geometry: BaseGeometry, original: BaseGeometry) -> BaseGeometry:
+def _parts_of_kind(geometry: BaseGeometry, original: BaseGeometry) -> BaseGeometry:
     """Keep the parts of the original kind: clipping a line at the edge may yield points."""
     is_points = original.geom_type == "MultiPoint"
     parts = [

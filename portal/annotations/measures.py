@@ -21,7 +21,8 @@ class Measure:
     """A column of a table.
 
     Attributes:
-        key: of programs; ends in its unit. title: for people, with the unit in brackets.
+        key: of programs; ends in its unit.
+        title: for people, with the unit in brackets.
     """
 
     key: str

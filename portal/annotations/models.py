@@ -98,7 +98,9 @@ class Label(LabOwned):
     @classmethod
     def shared_with(cls, user: User) -> models.Q | None:
         """Labels of ROIs in shared cases: the ROIs are unreadable without them."""
-        return models.Q(pk__in=Roi.objects.live().filter(_on_shared(user)).values("label_id"))
+        return models.Q(
+            pk__in=Roi.objects.live().filter(_is_on_shared_case(user)).values("label_id")
+        )
 
 
 class ReviewState(models.TextChoices):
@@ -218,10 +220,10 @@ class Roi(LabOwned):
     @classmethod
     def shared_with(cls, user: User) -> models.Q | None:
         """Live ones of a case that another lab shares."""
-        return models.Q(deleted_at=None) & _on_shared(user)
+        return models.Q(deleted_at=None) & _is_on_shared_case(user)
 
 
-def _on_shared(user: User) -> models.Q:
+def _is_on_shared_case(user: User) -> models.Q:
     """On a canvas of a shared case; a subquery for the reason of ``Roi.without_trashed``."""
     shared = Canvas.objects.filter(case_id__in=cases_shared_with(user)).order_by()
     return models.Q(canvas_id__in=shared.values("pk"))
@@ -369,7 +371,7 @@ class VideoEvent(LabOwned):
     @classmethod
     def shared_with(cls, user: User) -> models.Q | None:
         """Live ones of a case that another lab shares."""
-        return models.Q(deleted_at=None) & _on_shared(user)
+        return models.Q(deleted_at=None) & _is_on_shared_case(user)
 
 
 class VideoEventRevision(BaseModel):

@@ -79,7 +79,8 @@ class EventFeature:
     """An event of a video in a document: a name on frames, without an outline.
 
     Attributes:
-        id: None if the format has none. first_index, last_index: frames, unchecked.
+        id: None if the format has none.
+        first_index, last_index: frames, unchecked.
     """
 
     id: uuid.UUID | None

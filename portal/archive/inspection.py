@@ -355,7 +355,8 @@ def filmstrip_make(source: Path, folder: Path, frames: Path, frame_count: int, c
     """Write ``FILMSTRIP_NAME`` into ``folder`` by ``ml.imaging.videos.filmstrip``, in a child.
 
     Args:
-        frames: the video's frame table. count: of the pictures.
+        frames: the video's frame table.
+        count: of the pictures.
     """
     from ml.imaging.videos.filmstrip import MAX_FULL_DECODE_FRAMES
 
@@ -390,7 +391,8 @@ def clip_make(
     """Write a clip of a video into ``folder`` by ``ml.imaging.ingest.make_clip``, in a child.
 
     Args:
-        frames: the video's frame table. first, last: of the clip, both inclusive.
+        frames: the video's frame table.
+        first, last: of the clip, both inclusive.
         megapixels: of all frames of the clip.
     """
     from ml.imaging.ingest import CLIP_NAME

@@ -19,7 +19,7 @@ from portal.audit.rules import require_read
 from portal.audit.serializers import AuditEntrySerializer, AuditHeadSerializer
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError, NotFoundError
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import AuditRule, audited
 from portal.labs.models import Lab, Role, TokenArea
 from portal.labs.requests import user_of
@@ -96,7 +96,7 @@ def _lab(request: Request) -> Lab:
     query = LabQuerySerializer(data=request.query_params)
     query.is_valid(raise_exception=True)
     lab = lab_chosen(user_of(request), query.validated_data.get("lab"), at_least=Role.MANAGER)
-    about(request, lab.pk)
+    set_audited_id(request, lab.pk)
     require_read(user_of(request), lab.pk)
     return lab
 

@@ -22,7 +22,7 @@ from portal.audit.models import AuditEntry
 from portal.audit.naming import Named, names_of
 from portal.audit.rules import require_read
 from portal.core.errors import InvalidInputError, NotFoundError
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import AuditRule, audited
 from portal.labs.models import Lab, User
 from portal.labs.requests import lab_chosen_by, user_of
@@ -80,7 +80,7 @@ def entry_export(request: HttpRequest, kind: str) -> HttpResponseBase:
 
 def _lab(request: HttpRequest) -> Lab:
     lab = lab_get(user_of(request), slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
-    about(request, lab.pk)
+    set_audited_id(request, lab.pk)
     require_read(user_of(request), lab.pk)
     return lab
 
@@ -106,13 +106,13 @@ def _rows(entries: list[AuditEntry], user: User) -> list[_Row]:
             who=people.get(entry.actor_id) if entry.actor_id else None,
             what=ACTIONS.get(entry.action, entry.action),
             case=cases.get(entry.case_id) if entry.case_id else None,
-            about=_about(entry, people),
+            about=_subject_text(entry, people),
         )
         for entry in entries
     ]
 
 
-def _about(entry: AuditEntry, people: Mapping[uuid.UUID, str]) -> str:
+def _subject_text(entry: AuditEntry, people: Mapping[uuid.UUID, str]) -> str:
     if entry.object_id is None or entry.kind in {"case", "lab"}:
         return ""
     kind = _KINDS.get(entry.kind, entry.kind.replace("_", " "))

@@ -56,7 +56,8 @@ class GenerationManifest:
 
     Attributes:
         taken_at: when the database was read, ISO 8601.
-        engine: ``sqlite`` or ``postgresql``. migrations: applied ones, (app, name).
+        engine: ``sqlite`` or ``postgresql``.
+        migrations: applied ones, (app, name).
         dump_sha256, files_sha256: hashes of the dump and of the list of files.
         files, size_bytes: count and size of the files of the storage.
         missing: files that rows name and that could not be copied.

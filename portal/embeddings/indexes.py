@@ -59,7 +59,7 @@ def snapshot_open(snapshot: IndexSnapshot, encoder: Encoder) -> VectorIndex:
         MlError, OSError: The index cannot be read.
     """
     if snapshot.engine == MILVUS:
-        return _on_server(snapshot.path, Scope(encoder, snapshot.lab_id))
+        return _milvus_index(snapshot.path, Scope(encoder, snapshot.lab_id))
     path = storage.resolve(snapshot.path)
     return open_index(path, dim=encoder.dim, tag=encoder_tag(encoder))
 
@@ -71,7 +71,7 @@ def server_index(scope: Scope, version: int) -> tuple[str, MilvusIndex]:
         IndexUnreachableError: the server does not answer, or none is configured.
     """
     name = f"{_group(scope)}/{version}"
-    return name, _on_server(name, scope)
+    return name, _milvus_index(name, scope)
 
 
 def scope_folder(scope: Scope) -> Path:
@@ -99,7 +99,7 @@ def server_drop(scope: Scope, *, keep: frozenset[str] = frozenset()) -> None:
         drop_indexes(milvus, _group(scope), keep=keep)
 
 
-def _on_server(name: str, scope: Scope) -> MilvusIndex:
+def _milvus_index(name: str, scope: Scope) -> MilvusIndex:
     milvus = server()
     if milvus is None:
         raise IndexUnreachableError("TESSERA_MILVUS_URL is not set")

@@ -178,7 +178,7 @@ def browse_label(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     if not (label_id := request.POST.get("label")):
         label_confirm(roi=roi, user=user)
         messages.success(request, "The label was confirmed.")
-        return redirect(_back(request))
+        return redirect(_return_url(request))
     version = request.POST.get("version", "")
     if not version.isdecimal() or len(version) > 9:
         raise InvalidInputError("version: expected the version that was shown.")
@@ -195,7 +195,7 @@ def browse_label(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
         messages.error(request, error.message)
     else:
         messages.success(request, f"The region now has the label {label.name}.")
-    return redirect(_back(request))
+    return redirect(_return_url(request))
 
 
 @audited(POST=AuditRule("search.browsed", "canvas", "canvas_id"))
@@ -216,7 +216,7 @@ def look_through(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
             else "Its tissue is being sampled."
         )
         messages.info(request, f"{canvas.name}: {outcome}")
-    return redirect(_back(request))
+    return redirect(_return_url(request))
 
 
 def _modality(text: str | None) -> Modality:
@@ -231,7 +231,7 @@ def _job(lab: Lab, encoder_id: uuid.UUID) -> Job | None:
     return map_job_open(lab_id=lab.pk, encoder_id=encoder_id)
 
 
-def _back(request: HttpRequest) -> str:
+def _return_url(request: HttpRequest) -> str:
     target = request.POST.get("next", "")
     if url_has_allowed_host_and_scheme(target, allowed_hosts=None):
         return target

@@ -120,7 +120,7 @@ def _cancel_message(counts: services.CancellationCounts) -> str:
 def job_cancel(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     job = selectors.job_get(user=user_of(request), job_id=job_id)
     services.job_cancel(job=job, user=user_of(request))
-    return _back(request, job)
+    return _redirect_back(request, job)
 
 
 @audited(POST=AuditRule("job.retried", "job", "job_id"))
@@ -129,10 +129,10 @@ def job_cancel(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
 def job_retry(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Retry a failed job."""
     job = selectors.job_get(user=user_of(request), job_id=job_id)
-    return _back(request, services.job_retry(job=job, user=user_of(request)))
+    return _redirect_back(request, services.job_retry(job=job, user=user_of(request)))
 
 
-def _back(request: HttpRequest, job: Job) -> HttpResponse:
+def _redirect_back(request: HttpRequest, job: Job) -> HttpResponse:
     if wants_part(request):
         return render(request, "jobs/_progress.html", {"job": job})
     return redirect("jobs:detail", job_id=job.pk)

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from portal.archive.models import Modality
 from portal.core.api.views import ApiViewSet
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
@@ -74,7 +74,7 @@ class LearningViewSet(mixins.ListModelMixin, ApiViewSet[Learning]):
         is_encoder = data["method"] == LearningMethod.ENCODER
         training = TrainingLimits(data["steps"], data["hours"]) if is_encoder else None
         learning = learning_submit(lab=lab, kind=kind, user=user, training=training)
-        about(request, learning.pk)
+        set_audited_id(request, learning.pk)
         return Response(LearningSerializer(learning).data, status=202)
 
     @extend_schema(responses=LearningSerializer)

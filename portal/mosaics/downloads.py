@@ -40,7 +40,8 @@ def layer_response(
     """A layer of one component as 8-bit grey PNG; cached for good, its address names its content.
 
     Raises:
-        ConflictError: not ready yet. NotFoundError: no such component or layer.
+        ConflictError: not ready yet.
+        NotFoundError: no such component or layer.
     """
     component_row = component_of(mosaic, component)
     layer = next((row for row in component_row.layers if row["name"] == name), None)

@@ -25,7 +25,8 @@ def frame_maps(
     """The maps of frames to their plane, of transforms and meshes as the database has them.
 
     Args:
-        meshes: one a row, None if the transform is all. size_px: (width, height) of the frames.
+        meshes: one a row, None if the transform is all.
+        size_px: (width, height) of the frames.
     """
     shape = next((np.shape(mesh) for mesh in meshes if mesh is not None), None)
     if shape is None:

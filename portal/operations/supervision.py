@@ -118,7 +118,7 @@ class ProcessTree:
             return None
         _kill_group(role.child.pid)  # its children must not outlive it
         pause_s = role.restarts.pause_s(now - role.started_s)
-        name, where = role.process.name, self._where(role.process)
+        name, where = role.process.name, self._log_hint(role.process)
         ended = f"{name} ended unexpectedly ({_cause(code)})."
         if pause_s is None:
             self.say(f"{ended}{where} It failed {GIVE_UP_AFTER} times in a row: giving up.")
@@ -147,7 +147,7 @@ class ProcessTree:
     def _log(self, process: ChildProcess) -> Path:
         return (self.log_folder or Path()) / f"{process.name}.log"
 
-    def _where(self, process: ChildProcess) -> str:
+    def _log_hint(self, process: ChildProcess) -> str:
         return f" See {self._log(process)}." if self.log_folder else ""
 
 

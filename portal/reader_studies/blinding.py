@@ -62,10 +62,10 @@ def blinding_register() -> None:
         HIDDEN_ROWS.register(model)(lambda user: Q(roi__in=rois_hidden_from(user)))
     HIDDEN_ROWS.register(Judgement)(_judgements)
     HIDDEN_ROWS.register(Explanation)(_explanations)
-    HIDDEN_ROWS.register(RoiImport)(lambda user: _on_blind_canvas(user, author="author"))
+    HIDDEN_ROWS.register(RoiImport)(lambda user: _is_hidden_on_canvas(user, author="author"))
     HIDDEN_ROWS.register(VideoEvent)(_video_events)
-    HIDDEN_ROWS.register(CanvasPresence)(lambda user: _on_blind_canvas(user, author="user"))
-    HIDDEN_ROWS.register(TissueSample)(lambda user: _on_blind_canvas(user, author="user"))
+    HIDDEN_ROWS.register(CanvasPresence)(lambda user: _is_hidden_on_canvas(user, author="user"))
+    HIDDEN_ROWS.register(TissueSample)(lambda user: _is_hidden_on_canvas(user, author="user"))
     for searched in (Query, Report):
         HIDDEN_ROWS.register(searched)(_queries)
     HIDDEN_ROWS.register(ReportInterpretation)(_interpretations)
@@ -140,7 +140,7 @@ def _blind_assignments() -> QuerySet[Assignment]:
     return Assignment.all_objects.filter(is_blind=True).order_by()
 
 
-def _on_blind_canvas(user: User, *, author: str, canvas: str = "canvas_id") -> Q:
+def _is_hidden_on_canvas(user: User, *, author: str, canvas: str = "canvas_id") -> Q:
     """Condition on others' work on an image: hidden from its readers, and a reader's from all
     others."""
     read_by_user = _blind_assignments().filter(person=user).values("canvas_id")
@@ -155,7 +155,7 @@ def _on_blind_canvas(user: User, *, author: str, canvas: str = "canvas_id") -> Q
 
 def _video_events(user: User) -> Q:
     """Condition on others' events of a video, for its blinded readers, and vice versa."""
-    return _on_blind_canvas(user, author="created_by")
+    return _is_hidden_on_canvas(user, author="created_by")
 
 
 def _judgements(user: User) -> Q:

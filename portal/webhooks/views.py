@@ -70,17 +70,19 @@ def webhook(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
 def webhook_edit(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
     """Change name, address and types."""
     hook = _hook(request, webhook_id)
-    form = WebhookForm(request.POST if request.method == "POST" else None, initial=_now(hook))
+    form = WebhookForm(
+        request.POST if request.method == "POST" else None, initial=_form_values(hook)
+    )
     if request.method == "POST" and form.is_valid():
         try:
             with edited_by_page(request, hook):
                 services.webhook_update(hook=hook, user=user_of(request), **form.values)
         except StaleVersionError:
             hook.refresh_from_db()
-            form.show_saved(_now(hook))
+            form.show_saved(_form_values(hook))
         else:
             messages.success(request, f"“{hook.name}” was changed.")
-            return _to(hook)
+            return _redirect_to(hook)
     context = {"lab": hook.lab, "webhook": hook, "form": form}
     status = 400 if form.is_bound else 200
     return render(request, "webhooks/edit.html", context, status=status)
@@ -94,7 +96,7 @@ def webhook_switch(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
     hook = _hook(request, webhook_id)
     services.webhook_update(hook=hook, user=user_of(request), is_on="on" in request.POST)
     messages.success(request, f"“{hook.name}” is {'on' if hook.is_on else 'off'}.")
-    return _to(hook)
+    return _redirect_to(hook)
 
 
 @audited(POST=rejections("webhook.secret_changed", "webhook", "webhook_id"))
@@ -116,7 +118,7 @@ def webhook_ping(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
     hook = _hook(request, webhook_id)
     services.webhook_ping(hook=hook, user=user_of(request))
     messages.success(request, "The test message is on its way. Its delivery is shown in the log.")
-    return _to(hook)
+    return _redirect_to(hook)
 
 
 @audited(POST=rejections("webhook.replayed", "webhook", "webhook_id"))
@@ -136,7 +138,7 @@ def webhook_replay(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
     else:
         count = services.deliveries_replay(hook=hook, user=user)
     messages.success(request, f"Messages being sent again: {count}.")
-    return _to(hook)
+    return _redirect_to(hook)
 
 
 @audited(POST=rejections("webhook.deleted", "webhook", "webhook_id"))
@@ -151,7 +153,7 @@ def webhook_delete(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
     return redirect(f"{reverse('webhooks:webhooks')}?lab={lab.slug}")
 
 
-def _now(hook: Webhook) -> JsonObject:
+def _form_values(hook: Webhook) -> JsonObject:
     return {"name": hook.name, "url": hook.url, "types": hook.types}
 
 
@@ -159,7 +161,7 @@ def _hook(request: HttpRequest, webhook_id: uuid.UUID) -> Webhook:
     return selectors.webhook_get(user_of(request), webhook_id=webhook_id)
 
 
-def _to(hook: Webhook) -> HttpResponse:
+def _redirect_to(hook: Webhook) -> HttpResponse:
     return redirect("webhooks:webhook", webhook_id=hook.pk)
 
 

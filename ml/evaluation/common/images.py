@@ -23,7 +23,8 @@ class EvaluationImage:
     """An image, its mask and its scene.
 
     Attributes:
-        name: folder and file name. rgb: (H, W, 3) uint8.
+        name: folder and file name.
+        rgb: (H, W, 3) uint8.
         mask: (H, W) bool, the camera's field of view, or None if the folder holds no mask.
         scene: operation or sequence; images of two scenes are unrelated.
     """
@@ -40,7 +41,8 @@ def read_images(
     """Read images of several folders, evenly spaced in each, about as many of each.
 
     Args:
-        count: at most this many over all folders. long_side_px: larger images are shrunk.
+        count: at most this many over all folders.
+        long_side_px: larger images are shrunk.
     Returns:
         Interleaved: the first of each folder, then the second of each.
     Raises:

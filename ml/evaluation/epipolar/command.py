@@ -107,7 +107,7 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
         "frames": len(sequence.frames),
         "versions": versions_of(descriptors),
         "skipped": skipped,
-        "scores": {name: _by_gap(rows, gaps) for name, rows in scores.items()},
+        "scores": {name: _means_by_gap(rows, gaps) for name, rows in scores.items()},
         "seconds": {n: seconds_a_pair(timed, n, args.max_keypoints) for n in descriptors},
         "compared_with": last_name,
         "t_test": {
@@ -175,7 +175,9 @@ def _score_all(
     return scores
 
 
-def _by_gap(rows: Sequence[EpipolarScore], gaps: Sequence[int]) -> dict[str, dict[str, float]]:
+def _means_by_gap(
+    rows: Sequence[EpipolarScore], gaps: Sequence[int]
+) -> dict[str, dict[str, float]]:
     table = {str(gap): summary([row for row in rows if row.gap == gap]) for gap in gaps}
     return table | {"all": summary(rows)}
 

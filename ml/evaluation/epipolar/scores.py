@@ -30,15 +30,19 @@ class EpipolarScore:
 
     Attributes:
         gap, first: frames apart, and the first frame.
-        matches: of ``match_images``. epipolar_px: mean of eq. 16 over them.
+        matches: of ``match_images``.
+        epipolar_px: mean of eq. 16 over them.
         under_1px, under_3px: shares of matches whose mean distance to the two epipolar lines is
-            below: half of eq. 16's term. under_1px_sum: the same of the term itself.
+            below: half of eq. 16's term.
+        under_1px_sum: the same of the term itself.
         fundamental_error: eq. 18 of the fundamental matrix of the matches.
-        inliers: eq. 19, share of ``raw_matches`` that RANSAC keeps. raw_matches: mutual neighbours
+        inliers: eq. 19, share of ``raw_matches`` that RANSAC keeps.
+        raw_matches: mutual neighbours
             under the descriptor's ratio test, before any geometry. raw_epipolar_px, raw_under_1px,
             raw_under_3px: of those.
         pose_deg: larger of the errors of rotation and of the translation's direction, of the
-            essential matrix by RANSAC at 1 px. pose_magsac_deg: the same by MAGSAC.
+            essential matrix by RANSAC at 1 px.
+        pose_magsac_deg: the same by MAGSAC.
     """
 
     gap: int
@@ -80,11 +84,11 @@ class FrameCache:
 
     def match(self, a: int, b: int, name: str) -> Matches:
         """Match two frames by ``match_images``."""
-        return self._of(name).match(self.masked(a), self.masked(b), name, self.keypoints)
+        return self._cache_of(name).match(self.masked(a), self.masked(b), name, self.keypoints)
 
     def raw_matches(self, a: int, b: int, name: str, descriptor: Descriptor) -> Matches:
         """Match two frames by mutual neighbours under the descriptor's ratio test."""
-        return self._of(name).mutual(
+        return self._cache_of(name).mutual(
             self.masked(a),
             self.masked(b),
             descriptor,
@@ -92,7 +96,7 @@ class FrameCache:
             ratio=descriptor.ratio,
         )
 
-    def _of(self, name: str) -> FeatureCache:
+    def _cache_of(self, name: str) -> FeatureCache:
         """Cache of a descriptor, which replaces that of another one."""
         if name != self._name:
             self._name, self._features = name, FeatureCache()

@@ -19,7 +19,8 @@ class PairMatches:
         family, value: of the pair.
         partners: number of key points with a partner in the other image.
         distance: (K,) float32, K <= partners: points without a descriptor have no neighbour.
-        is_right: (K,) bool, within the projection error. is_exact: (K,) bool, the partner itself.
+        is_right: (K,) bool, within the projection error.
+        is_exact: (K,) bool, the partner itself.
     """
 
     family: str
@@ -35,7 +36,8 @@ class Threshold:
     """A distance under which a nearest neighbour is kept.
 
     Attributes:
-        distance: exclusive bound. reached: whether the target precision is reached; if not, the
+        distance: exclusive bound.
+        reached: whether the target precision is reached; if not, the
         distance is that of the best F1.
     """
 
@@ -59,7 +61,8 @@ def recall_curve(
     """Recall against 1 - precision, one point for each threshold that changes the selection.
 
     Args:
-        distance, is_right: (K,), nearest neighbours. partners: number of correspondences.
+        distance, is_right: (K,), nearest neighbours.
+        partners: number of correspondences.
     Returns:
         threshold, one_minus_precision, recall: (P,) float64 each, by rising threshold; what is
         *at most* as far as the threshold is kept.

@@ -47,8 +47,10 @@ class WarpedPair:
     """An image, its warped copy, and the truth between them.
 
     Attributes:
-        family, value: one of ``FAMILIES`` and of its ``VALUES``. source: name of the image.
-        a, b: (H, W, 3) uint8. H_b_from_a: (3, 3) float64.
+        family, value: one of ``FAMILIES`` and of its ``VALUES``.
+        source: name of the image.
+        a, b: (H, W, 3) uint8.
+        H_b_from_a: (3, 3) float64.
         mask_a, mask_b: (H, W) bool or None.
     """
 
@@ -149,9 +151,9 @@ def _make(
         sign = rng.choice([-1.0, 1.0], 2)
         matrix = translation(value * sign[0], value * sign[1])
     elif family.startswith("scale"):
-        matrix = _about(centre, 0.0, value)
+        matrix = _similarity_about(centre, 0.0, value)
     else:
-        matrix = _about(centre, value * float(rng.choice([-1.0, 1.0])), 1.0)
+        matrix = _similarity_about(centre, value * float(rng.choice([-1.0, 1.0])), 1.0)
     return _warp(image, family, value, matrix)
 
 
@@ -174,7 +176,7 @@ def random_view(rng: np.random.Generator, width: int, height: int) -> ArrayF64:
     corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)
     moved = corners + rng.uniform(-0.06, 0.06, (4, 2)) * (width, height)
     tilt = cv2.getPerspectiveTransform(corners, moved.astype(np.float32))
-    turn = _about((width / 2, height / 2), float(rng.uniform(-12, 12)), 1.0)
+    turn = _similarity_about((width / 2, height / 2), float(rng.uniform(-12, 12)), 1.0)
     matrix = turn @ tilt
     return normalised(matrix)
 
@@ -208,5 +210,5 @@ def _dim(pair: WarpedPair, rng: np.random.Generator) -> WarpedPair:
     return replace(pair, a=dimmed(pair.a), b=dimmed(pair.b))
 
 
-def _about(centre: tuple[float, float], angle_deg: float, scale: float) -> ArrayF64:
+def _similarity_about(centre: tuple[float, float], angle_deg: float, scale: float) -> ArrayF64:
     return np.vstack([cv2.getRotationMatrix2D(centre, angle_deg, scale), [0.0, 0.0, 1.0]])

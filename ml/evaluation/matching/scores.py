@@ -97,7 +97,7 @@ def papers_summary(
             for family in ("viewpoint", "core")
             if family in families
         },
-        "by_value": _by_value(pairs),
+        "by_value": _rates_by_value(pairs),
     }
 
 
@@ -206,7 +206,7 @@ def _rates(
     return {key: _round(value) for key, value in result.items()}
 
 
-def _by_value(pairs: Sequence[PairMatches]) -> dict[str, Rates]:
+def _rates_by_value(pairs: Sequence[PairMatches]) -> dict[str, Rates]:
     """NN precision of each value of each family (figure 4 of graph-ssl)."""
     table: dict[str, Rates] = {}
     for family in FAMILIES:

@@ -75,9 +75,9 @@ def _papers(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]
         title,
         markdown_table(heads, rows),
         note,
-        *_by_family(results, "nn_precision", "NN precision by family"),
-        *_by_family(results, "exact", "Exact partner by family"),
-        *_by_family(results, "nnt_score", "NNT matching score by family"),
+        *_family_table(results, "nn_precision", "NN precision by family"),
+        *_family_table(results, "exact", "Exact partner by family"),
+        *_family_table(results, "nnt_score", "NNT matching score by family"),
         *_curve_readings(results),
     ]
 
@@ -88,7 +88,7 @@ def _family_names(results: Mapping[str, Any]) -> str:
     return f"{', '.join(scored)} together"
 
 
-def _by_family(results: Mapping[str, Any], key: str, title: str) -> list[str]:
+def _family_table(results: Mapping[str, Any], key: str, title: str) -> list[str]:
     families = [f for f in FAMILIES if any(f in s["families"] for s in results.values())]
     rows = [
         [name, *(scores["families"][family][key] for family in families)]
@@ -144,8 +144,8 @@ def _hard(results: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
         parts += [title, markdown_table(heads, rows)] if rows else []
     return [
         *parts,
-        *_by_family(results, "precision", "Hard protocol, precision by family"),
-        *_by_family(results, "right", "Hard protocol, right matches a pair by family"),
+        *_family_table(results, "precision", "Hard protocol, precision by family"),
+        *_family_table(results, "right", "Hard protocol, right matches a pair by family"),
     ]
 
 

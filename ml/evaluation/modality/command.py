@@ -95,7 +95,9 @@ def fit_logistic(features: ArrayF64, is_endoscopy: ArrayBool, source: ArrayF64) 
     """Fit a ridge logistic regression with equal weights of classes and of sources in a class.
 
     Args:
-        features: (N, D) float64. is_endoscopy: (N,) bool. source: (N,) numbers of sources.
+        features: (N, D) float64.
+        is_endoscopy: (N,) bool.
+        source: (N,) numbers of sources.
     Returns:
         (D + 1,) float64, the bias last.
     """

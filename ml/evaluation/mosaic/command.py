@@ -193,7 +193,7 @@ def frames_markdown(scores: FrameScores) -> str:
         f"{scores['components']} mosaic(s), model {scores['model']}, {scores['width_px']} x "
         f"{scores['height_px']} px.",
         "",
-        *(f"- {name}: mean NCC {_by_distance(values)}" for name, values in scores["ncc"].items()),
+        *(f"- {name}: mean NCC {_distance_text(values)}" for name, values in scores["ncc"].items()),
     ]
     if "reference_px" in scores:
         cells = ", ".join(f"{px} at {d}" for d, px in scores["reference_px"].items())
@@ -208,7 +208,7 @@ def frames_markdown(scores: FrameScores) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _by_distance(values: Mapping[str, float | None]) -> str:
+def _distance_text(values: Mapping[str, float | None]) -> str:
     """Text of the mean NCC at each distance, ``none`` where no two frames overlap."""
     cells = [(d, values[str(d)]) for d in DISTANCES]
     return ", ".join(

@@ -22,7 +22,8 @@ class SweepConfig:
 
     Attributes:
         still: name of an image in the folder of stills; empty for the retina.
-        frames: number of frames. size_px: their side.
+        frames: number of frames.
+        size_px: their side.
         path: "glide" crosses the picture once without coming back over itself; "loops" goes round
             three times on shifted rings; "loops-slow" is the same at the pace of 800 frames a
             sweep, cut off after ``frames``.

@@ -21,7 +21,8 @@ def target_lines(
     """Markdown line for each measured target: the target, the verdict and the result.
 
     Args:
-        ncc: mean NCC by method and distance. cycle_px: by distance, in the view.
+        ncc: mean NCC by method and distance.
+        cycle_px: by distance, in the view.
     """
     lines = []
     if PAIRS in ncc:

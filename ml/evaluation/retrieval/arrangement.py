@@ -72,7 +72,8 @@ class ArrangementResult(TypedDict):
     """Result of ``run``.
 
     Attributes:
-        seeds: Runs of each architecture. weights: Learned length of the context part of each run.
+        seeds: Runs of each architecture.
+        weights: Learned length of the context part of each run.
         tasks: The tasks of ``arrangement.toml``; validation and today's suite by themselves.
         overall: Mean over the sets of ``arrangement.toml``.
         pairs: Of the tasks again, how often a query is nearer to its region than to a copy with the

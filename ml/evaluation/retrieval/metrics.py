@@ -67,7 +67,9 @@ def bootstrap_interval(
     Args:
         values: (N,) one value per query.
         groups: (N,) the patient of each.
-        repeats: draws. seed: of the draws. level: share the interval covers.
+        repeats: draws.
+        seed: of the draws.
+        level: share the interval covers.
     Returns:
         (low, high).
     """
@@ -84,7 +86,8 @@ def macro_mean(values: ArrayF64, labels: Sequence[str]) -> float:
     """Mean over classes of their means.
 
     Args:
-        values: (N,) one value per query. labels: (N,) the class of each.
+        values: (N,) one value per query.
+        labels: (N,) the class of each.
     """
     names, index = np.unique(np.asarray(labels), return_inverse=True)
     sums = np.bincount(index, values, len(names))
@@ -102,7 +105,8 @@ def macro_bootstrap(
     """Bootstrap ``macro_mean`` over groups (patients); the same seed draws the same groups.
 
     Args:
-        values, labels: see ``macro_mean``. groups: (N,) the patient of each.
+        values, labels: see ``macro_mean``.
+        groups: (N,) the patient of each.
     Returns:
         (repeats,) float64. A class without a query in a draw does not count in it.
     """

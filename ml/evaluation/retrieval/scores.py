@@ -133,9 +133,12 @@ def evaluate_retrieval(
 def _vectors(
     records: Sequence[RoiRecord], encoder: RoiEncoder, *, seed: int, progress: Progress
 ) -> tuple[dict[str, ArrayF32], float]:
-    """(N, D) float32 by method, the encoder first, and its mean seconds a region.
+    """Compute the vectors of all regions by each method, the encoder first.
 
-    The visual words are those of the same regions.
+    SIFT's visual words are clusters of the descriptors of the same regions.
+
+    Returns:
+        Vectors (N, D) float32 by method; mean seconds a region of the encoder.
     """
     sift = SiftConfig()
     learned, seconds, colours, patterns, descriptors = [], [], [], [], []
@@ -221,12 +224,12 @@ def _summary(scores: QueryScores, options: RetrievalOptions) -> MethodScores:
         "precision": precision,
         "vote_accuracy": vote,
         "by_label": {
-            str(label): _of_label(scores, label) for label in np.unique(np.array(scores.labels))
+            str(label): _label_scores(scores, label) for label in np.unique(np.array(scores.labels))
         },
     }
 
 
-def _of_label(scores: QueryScores, label: str) -> LabelScores:
+def _label_scores(scores: QueryScores, label: str) -> LabelScores:
     rows = np.array(scores.labels) == label
     return {
         "queries": int(rows.sum()),

@@ -51,7 +51,9 @@ class TissueScore(TypedDict):
     """Scores of query slides; means over them.
 
     Attributes:
-        first: share whose nearest region is right. precision: of the ten nearest. ap: average
+        first: share whose nearest region is right.
+        precision: of the ten nearest.
+        ap: average
             precision among them.
     """
 
@@ -109,7 +111,7 @@ def run(args: argparse.Namespace, progress: Progress) -> TissueReport:
     if args.regions < 1:
         raise BadInputError("--regions: expected at least 1")
     encoder = load_encoder(args.encoder)
-    methods = [_by_encoder(encoder), _by_colour()]
+    methods = [_encoder_method(encoder), _colour_method()]
     scores: dict[str, dict[str, TissueScore]] = {}
     for method in methods:
         organs = organ_queries(args.data, method, progress)
@@ -242,14 +244,14 @@ def _embed_squares(method: _Method, slide: SlideImage, squares: Sequence[object]
     return np.stack(vectors)
 
 
-def _by_encoder(encoder: RegionEncoder) -> _Method:
+def _encoder_method(encoder: RegionEncoder) -> _Method:
     def region(slide: SlideImage, outline: object) -> ArrayF32:
         return encoder.embed_region(slide, outline).vector  # type: ignore[arg-type]
 
     return _Method(encoder.name, region, lambda slide: region(slide, tissue_outline(slide)))
 
 
-def _by_colour() -> _Method:
+def _colour_method() -> _Method:
     def region(slide: SlideImage, outline: object) -> ArrayF32:
         size = (slide.info.width_px, slide.info.height_px)
         left, top, right, bottom = getattr(outline, "bounds", (0, 0, *size))

@@ -42,14 +42,16 @@ def deidentify(*, path: str, out_dir: str, progress: Progress = no_progress) -> 
     if rewrite is not None:
         rewrite(source, target, cleaned)
     else:
-        _in_place(source, target, cleaned, head)
+        _clean_in_place(source, target, cleaned, head)
     if not cleaned.removed:
         target.unlink(missing_ok=True)
     progress(100, 100, "removing names")
     return asdict(cleaned)
 
 
-def _in_place(source: Path, target: Path, cleaned: DeidentificationResult, head: bytes) -> None:
+def _clean_in_place(
+    source: Path, target: Path, cleaned: DeidentificationResult, head: bytes
+) -> None:
     """Copy a file and overwrite its fields; the length does not change."""
     clean: InPlace | None = clean_tiff if is_tiff(head) else None
     if video_format(head):

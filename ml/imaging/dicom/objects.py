@@ -177,9 +177,11 @@ class StoredObject:
             if not self.is_coded:
                 return self._plain(size)
             table, first = _offset_table(fd, self._at + self._head_bytes)
-            places = self._by_extended_table(fd, first, size) or self._by_table(fd, first, table)
+            places = self._places_by_extended_table(fd, first, size) or self._places_by_table(
+                fd, first, table
+            )
             if places is None:
-                places = self._by_walking(fd, first)
+                places = self._places_by_walking(fd, first)
         inside = (places.starts >= first) & (places.ends <= size) & (places.starts <= places.ends)
         if not bool(np.all(inside)):
             raise CorruptFileError(_BEYOND)
@@ -197,7 +199,7 @@ class StoredObject:
             raise CorruptFileError("the DICOM object is truncated inside its pixels")
         return _Places(starts, starts + length, start + total + total % 2)
 
-    def _by_extended_table(self, fd: int, first: int, size: int) -> _Places | None:
+    def _places_by_extended_table(self, fd: int, first: int, size: int) -> _Places | None:
         offsets = self.data.get("ExtendedOffsetTable")
         lengths = self.data.get("ExtendedOffsetTableLengths")
         for table in (offsets, lengths):
@@ -211,7 +213,7 @@ class StoredObject:
         starts, sizes = tables[0].astype(np.int64) + first, tables[1].astype(np.int64)
         return _Places(starts, starts + ITEM_HEAD.size + sizes, _end_from(fd, int(starts[-1])))
 
-    def _by_table(self, fd: int, first: int, table: bytes) -> _Places | None:
+    def _places_by_table(self, fd: int, first: int, table: bytes) -> _Places | None:
         """Positions by the basic offset table; None without one, or if it overflowed 4 GiB."""
         offsets = np.frombuffer(table, "<u4").astype(np.int64)
         if len(offsets) != self.frame_count or bool(np.any(np.diff(offsets) <= 0)):
@@ -220,7 +222,7 @@ class StoredObject:
         stop = _end_from(fd, int(starts[-1]))
         return _Places(starts, np.append(starts[1:], stop), stop)
 
-    def _by_walking(self, fd: int, first: int) -> _Places:
+    def _places_by_walking(self, fd: int, first: int) -> _Places:
         items = list(_items(fd, first))
         starts = np.array([start for start, _ in items], np.int64)
         ends = np.array([end for _, end in items], np.int64)

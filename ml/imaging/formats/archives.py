@@ -60,7 +60,9 @@ def open_archive(
 
     Args:
         file: a path, or a stream that can seek.
-        max_bytes: of all files together, unpacked. growth: as ``GROWTH``. max_entries: files.
+        max_bytes: of all files together, unpacked.
+        growth: as ``GROWTH``.
+        max_entries: files.
     Raises:
         CorruptFileError: cut or damaged.
         TooLargeError: more entries or bytes than the limits.

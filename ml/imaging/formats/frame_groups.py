@@ -91,7 +91,7 @@ def skip_groups(file: BinaryIO, *, is_implicit: bool, frames: int) -> None:
             file.seek(size, 1)
         else:
             file.seek(at)
-            _group(file, is_implicit, "iso8859")
+            _read_group(file, is_implicit, "iso8859")
     raise _too_many_groups(frames)
 
 
@@ -116,7 +116,7 @@ def iter_groups(
         if count > frames:
             raise _too_many_groups(frames)
         file.seek(at)
-        group = _group(file, is_implicit, encoding)
+        group = _read_group(file, is_implicit, encoding)
         if size == UNDEFINED:
             file.seek(-ITEM_HEAD.size, 1)
             is_complete = file.read(ITEM_HEAD.size) == ITEM_END_HEAD
@@ -215,7 +215,7 @@ def _item(file: BinaryIO) -> tuple[bytes, int]:
     return tag, size
 
 
-def _group(file: BinaryIO, is_implicit: bool, encoding: str | list[str]) -> Dataset:
+def _read_group(file: BinaryIO, is_implicit: bool, encoding: str | list[str]) -> Dataset:
     from pydicom.filereader import read_sequence_item
 
     with _limit_reads(file, MAX_GROUP_BYTES) as bounded:

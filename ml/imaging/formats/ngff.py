@@ -80,7 +80,8 @@ def find_image(store: ZarrStore) -> NgffImage:
 
     Raises:
         UnsupportedFormatError: no OME-NGFF, a plate of many images, or axes in another order.
-        CorruptFileError: its metadata is invalid. TooLargeError: beyond the limits.
+        CorruptFileError: its metadata is invalid.
+        TooLargeError: beyond the limits.
     """
     try:
         return _find_image(store)

@@ -31,7 +31,8 @@ class OmeImage:
     Attributes:
         name: as the file states it; it may name somebody.
         pages: numbers of its planes in the main chain of directories.
-        size_px: (width, height). mpp: microns per pixel along x and y, None where not stated.
+        size_px: (width, height).
+        mpp: microns per pixel along x and y, None where not stated.
     """
 
     name: str

@@ -101,7 +101,8 @@ class ZarrStore:
         """Read a member, None if there is none.
 
         Raises:
-            TooLargeError: longer than it may be. CorruptFileError: damaged.
+            TooLargeError: longer than it may be.
+            CorruptFileError: damaged.
         """
         entry = self._entries.get(name)
         if entry is None:

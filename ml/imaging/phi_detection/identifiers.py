@@ -131,7 +131,7 @@ def classify(
             a time of day in any of them identify.
     """
     ignored = _ignored_pattern(vocabulary.ignored)
-    texts = [[_without(ignored, line.text) for line in page] for page in pages]
+    texts = [[_remove_ignored(ignored, line.text) for line in page] for page in pages]
     words, shapes = vocabulary.words(), _shapes(vocabulary.known)
     kinds = [[_kind(text, words, shapes) for text in page] for page in texts]
     for page, page_texts, page_kinds in zip(pages, texts, kinds, strict=True):
@@ -188,7 +188,7 @@ def _values_of_captions(page: Sequence[TextLine], texts: Sequence[str]) -> list[
             for number, other in enumerate(page)
             if other.x >= line.x + line.width * 0.8
             and abs(_middle(other) - _middle(line)) < line.height / 2
-            and other.x - line.x - line.width < 6 * line.height  # of the picture's height, roughly
+            and other.x - line.x - line.width < 6 * line.height
         ]
         below = [
             (other.y, number)
@@ -280,5 +280,5 @@ def _ignored_pattern(ignored: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, phrases))})(?!\w)", re.IGNORECASE)
 
 
-def _without(ignored: re.Pattern[str] | None, text: str) -> str:
+def _remove_ignored(ignored: re.Pattern[str] | None, text: str) -> str:
     return text if ignored is None else ignored.sub(" ", text)

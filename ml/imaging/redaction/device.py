@@ -64,31 +64,31 @@ def device(*, path: str, progress: Progress = no_progress) -> JsonObject:
     try:
         if is_dicom_slide(head) or is_dicom_video(head):
             with source.open("rb") as file:
-                texts = _of_dicom(file)
+                texts = _dicom_device(file)
         elif is_zip(head):
-            texts = _of_zarr(source) if is_zarr(source) else _of_archive(source)
+            texts = _zarr_device(source) if is_zarr(source) else _archive_device(source)
         elif (kind := sniff(source)) == "video":
-            texts = _of_video(source)
+            texts = _video_device(source)
         else:
-            texts = _of_slide(source) if kind == "slide" else _of_still(source)
+            texts = _slide_device(source) if kind == "slide" else _still_device(source)
     except _UNREADABLE:
         texts = []
     return {"device": _join_texts(texts)}
 
 
-def _of_dicom(file: BinaryIO) -> list[str]:
+def _dicom_device(file: BinaryIO) -> list[str]:
     data = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=list(_DICOM_NAMES))
     values = [data.get(name, "") for name in _DICOM_NAMES]
     return [value if isinstance(value, str) else " ".join(map(str, value)) for value in values]
 
 
-def _of_zarr(path: Path) -> list[str]:
+def _zarr_device(path: Path) -> list[str]:
     with open_zarr(path) as store:
         xml = store.read(OME_XML, max_bytes=MAX_XML_BYTES) or b""
     return ome_microscope(xml.decode("utf-8", "replace"))
 
 
-def _of_archive(path: Path) -> list[str]:
+def _archive_device(path: Path) -> list[str]:
     """Device of a DICOM series, or the maker to whose format the other files belong."""
     with open_archive(path, max_entries=MAX_ZARR_ENTRIES) as (archive, files):
         for entry in files:
@@ -99,17 +99,17 @@ def _of_archive(path: Path) -> list[str]:
             with archive.open(entry) as member:
                 if is_dicom_slide(member.read(HEAD_BYTES)):
                     member.seek(0)
-                    return _of_dicom(member)  # type: ignore[arg-type]  # a readable file
+                    return _dicom_device(member)  # type: ignore[arg-type]  # a readable file
     return []
 
 
-def _of_video(path: Path) -> list[str]:
+def _video_device(path: Path) -> list[str]:
     with open_video(path) as (container, stream):
         tags = {name.lower(): text for name, text in (stream.metadata | container.metadata).items()}
     return [tags.get(name, "") for name in _VIDEO_NAMES]
 
 
-def _of_slide(path: Path) -> list[str]:
+def _slide_device(path: Path) -> list[str]:
     """Name of the format, which is the maker's, and the scanner and its software."""
     vendor = slide_vendor(path) or ""
     if not vendor:
@@ -127,7 +127,7 @@ def _scanner(properties: Mapping[str, str]) -> list[str]:
     return [*texts, *(properties.get(name, "") for name in _SLIDE_NAMES)]
 
 
-def _of_still(path: Path) -> list[str]:
+def _still_device(path: Path) -> list[str]:
     with Image.open(path) as image:
         exif = image.getexif()
         return [str(exif.get(tag, "")) for tag in _TIFF_TAGS]

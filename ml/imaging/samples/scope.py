@@ -61,7 +61,9 @@ def scope_pose(
 
     Args:
         centre: picture px that the middle of the frame sees.
-        zoom: picture px per frame px. angle: radians. tilt: (2,) perspective terms, 1 / frame px.
+        zoom: picture px per frame px.
+        angle: radians.
+        tilt: (2,) perspective terms, 1 / frame px.
     """
     half = (size_px - 1) / 2
     tilted = np.eye(3)

@@ -145,7 +145,7 @@ class OpenSlideReader:
             # OpenSlide refuses every later read of a handle that failed once
             self._handles.pop(os.getpid(), None)
             raise _refusal(f"level {level} at ({x}, {y}) cannot be decoded", error) from error
-        return _on_white(image)
+        return _flatten_on_white(image)
 
     def close(self) -> None:
         """Close this process' handle."""
@@ -199,7 +199,7 @@ def _cache(pid: int) -> openslide.OpenSlideCache:
     return cache
 
 
-def _on_white(image: Image.Image) -> ImageU8:
+def _flatten_on_white(image: Image.Image) -> ImageU8:
     rgba = np.asarray(image)
     alpha = rgba[..., 3]
     if alpha.min() == 255:

@@ -109,7 +109,8 @@ def save_image(
     """Save an image of libvips; of its metadata only the ICC profile and resolution stay.
 
     Args:
-        file_format: "tiff", "jpeg", "png" or "webp". options: of libvips' saver.
+        file_format: "tiff", "jpeg", "png" or "webp".
+        options: of libvips' saver.
         progress: called with (percent, 100, phase), first with 0; what it raises stops the work.
     Raises:
         CorruptFileError: The image cannot be decoded.

@@ -193,7 +193,7 @@ def _decoded_table(
     name, base = clock
     stamps = [packets.pts[number] for number in holders]
     if name in _WITHOUT_PRESENTATION or not any(stamp is not None for stamp in stamps):
-        stamps = _in_order([packets.dts[number] for number in holders])
+        stamps = _sort_stamps([packets.dts[number] for number in holders])
     is_broadcast = name in _BROADCAST
     jump_s = _BROADCAST_JUMP_S if is_broadcast else _JUMP_S
     wrap = _BROADCAST_WRAP if is_broadcast else 0
@@ -204,7 +204,7 @@ def _decoded_table(
     return FrameTable(pts, is_key, float(base), holds, points), restarts
 
 
-def _in_order(stamps: list[int | None]) -> list[int | None]:
+def _sort_stamps(stamps: list[int | None]) -> list[int | None]:
     """Use times of decoding as times of presentation, in ascending order."""
     present = sorted(stamp for stamp in stamps if stamp is not None)
     return [*present] if len(present) == len(stamps) else [None] * len(stamps)

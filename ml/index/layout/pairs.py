@@ -112,7 +112,7 @@ def pairs_within(
         scale = float(np.square(vectors[start:end]).sum(axis=1).max())
         index = faiss.IndexFlatL2(vectors.shape[1])
         index.add(vectors[start:])  # only later rows, so that each pair is found once
-        for at, neighbours in _within(
+        for at, neighbours in _neighbours_within(
             index, vectors[start:end], search_radius**2 + _SLACK * (scale + 1e-12)
         ):
             a = np.full(len(neighbours), start + at, dtype=np.int64)
@@ -130,7 +130,9 @@ def _nearest(rows: ArrayF32, targets: ArrayF32, k: int, offset: int) -> tuple[Ar
     return squared.clip(0), at + offset
 
 
-def _within(index: faiss.IndexFlatL2, rows: ArrayF32, squared: float) -> list[tuple[int, ArrayI64]]:
+def _neighbours_within(
+    index: faiss.IndexFlatL2, rows: ArrayF32, squared: float
+) -> list[tuple[int, ArrayI64]]:
     limits, _, neighbours = index.range_search(rows, squared)
     return [(at, neighbours[limits[at] : limits[at + 1]]) for at in range(len(rows))]
 

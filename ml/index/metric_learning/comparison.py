@@ -128,7 +128,7 @@ def compare(
         is_better=any(comparison.name == measure and comparison.low > 0 for comparison in measured),
         test_patients=len(np.unique(dataset.patients[is_test])),
         measures=measured,
-        labels=_by_label(dataset, old, new),
+        labels=_label_changes(dataset, old, new),
         examples=_examples(dataset, old, new, gain),
     )
 
@@ -190,7 +190,7 @@ def _measure(name: str, old: ArrayF64, new: ArrayF64, patients: np.ndarray) -> F
     )
 
 
-def _by_label(
+def _label_changes(
     dataset: RegionDataset, old: _QueryScores, new: _QueryScores
 ) -> tuple[LabelChange, ...]:
     labels = dataset.labels[old.rows]

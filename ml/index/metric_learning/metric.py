@@ -238,7 +238,7 @@ def _precision(distance: ArrayF64, query: Strings, labels: Strings, k: int) -> A
 
 def _candidates(train: _Labelled, config: MetricConfig) -> list[ArrayF64]:
     """Maps (D, D) for each shrinkage and stretch, learned from the training regions."""
-    means, differences = _within_labels(train)
+    means, differences = _differences_within_labels(train)
     eye = np.eye(train.vectors.shape[1])
     if not len(differences):
         values, directions = np.ones(len(eye)), eye
@@ -249,12 +249,12 @@ def _candidates(train: _Labelled, config: MetricConfig) -> list[ArrayF64]:
     for share in config.shrinkage:
         scale = np.sqrt(level / np.maximum((1 - share) * values + share * level, 1e-12 * level))
         whiten = (directions * scale) @ directions.T
-        between = _between_labels(train, means, whiten)
+        between = _directions_between_labels(train, means, whiten)
         transforms += [whiten @ (eye + (s - 1) * between.T @ between) for s in config.stretch]
     return transforms
 
 
-def _within_labels(train: _Labelled) -> tuple[ArrayF64, ArrayF64]:
+def _differences_within_labels(train: _Labelled) -> tuple[ArrayF64, ArrayF64]:
     """Label means (L, D), and differences (M, D) within labels and between regions judged alike."""
     is_labelled = train.labels != ""
     names, index = np.unique(train.labels[is_labelled], return_inverse=True)
@@ -267,7 +267,7 @@ def _within_labels(train: _Labelled) -> tuple[ArrayF64, ArrayF64]:
     return means, np.concatenate([labelled - means[index], alike])
 
 
-def _between_labels(train: _Labelled, means: ArrayF64, whiten: ArrayF64) -> ArrayF64:
+def _directions_between_labels(train: _Labelled, means: ArrayF64, whiten: ArrayF64) -> ArrayF64:
     """Orthonormal directions (B, D) that separate labels and regions judged unlike."""
     parts = []
     if len(means) >= 2:

@@ -44,7 +44,8 @@ class AlignedComponent:
         links: all links between its keyframes.
         error_px: position -> median residual of its links, working px.
         covariance: position -> (3, 3) of (x, y, rotation) of the view's middle, working px and
-            radians; uncertainty_px: position -> of its corners, working px.
+            radians;
+        uncertainty_px: position -> of its corners, working px.
     """
 
     transforms: dict[int, ArrayF64]

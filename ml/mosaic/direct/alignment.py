@@ -234,7 +234,8 @@ class CellSums:
 
     Attributes:
         middle: (C, 2), unit coordinates of a, weighted by slope.
-        tensor: (C, 2, 2), structure tensor; pull: (C, 2), so that ``tensor^-1 pull`` is the
+        tensor: (C, 2, 2), structure tensor
+        pull: (C, 2), so that ``tensor^-1 pull`` is the
             displacement of the cell beyond the common motion, px of the level, in b.
     """
 
@@ -275,7 +276,8 @@ class Fit:
     """Agreement of two views on a level.
 
     Attributes:
-        spread: of a's differences. ncc, overlap: see ``DirectAlignment``.
+        spread: of a's differences.
+        ncc, overlap: see ``DirectAlignment``.
         radius_px: length of a unit in px of the level.
     """
 
@@ -289,7 +291,8 @@ def make_alignment(cells: CellSums, state: ArrayF64, unit: ArrayF64, fit: Fit) -
     """Make the alignment of cells, in working px.
 
     Args:
-        state: (3, 3), unit coordinates of a to those of b. unit: (3, 3), unit coordinates to
+        state: (3, 3), unit coordinates of a to those of b.
+        unit: (3, 3), unit coordinates to
             working px.
     """
     in_b = state @ np.vstack([cells.middle.T, np.ones(len(cells.middle))])

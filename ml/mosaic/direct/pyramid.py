@@ -41,10 +41,12 @@ class LevelView:
     """One level of a view.
 
     Attributes:
-        image: (h, w) float32; valid: (h, w) uint8, non-zero where it may be trusted.
+        image: (h, w) float32
+        valid: (h, w) uint8, non-zero where it may be trusted.
         unit: (3, 3), unit coordinates (middle of the image, radius 1) to px.
         points: (3, N) float64, homogeneous unit coordinates of the px that take part.
-        value: (N,) float32, the image there; gradient: (2, N) float32, its slope, 1 / px.
+        value: (N,) float32, the image there
+        gradient: (2, N) float32, its slope, 1 / px.
     """
 
     image: ArrayF32

@@ -58,8 +58,10 @@ class PatternFrames:
     """Evenly chosen frames among those that moved, to learn the fixed pattern from.
 
     Attributes:
-        positions: of the frames. greys: the same frames, (h, w) uint8 at working size.
-        moved: how many frames moved so far. every: one in this many of these is kept.
+        positions: of the frames.
+        greys: the same frames, (h, w) uint8 at working size.
+        moved: how many frames moved so far.
+        every: one in this many of these is kept.
         thumb: of the last one that moved.
     """
 
@@ -136,9 +138,11 @@ def estimate_fixed_pattern(
     """Estimate the static parts from (h, w) frames at working size.
 
     Args:
-        mask: at full size, or None to estimate it. size_px: (width, height) of the full frames.
+        mask: at full size, or None to estimate it.
+        size_px: (width, height) of the full frames.
     Raises:
-        MosaicError: no frame. ShapeError: the mask is not of the frames' size.
+        MosaicError: no frame.
+        ShapeError: the mask is not of the frames' size.
     """
     pattern, is_fibre = _fixed_pattern(greys)
     inside = _mask(greys, mask, size_px)

@@ -47,7 +47,8 @@ class FrameMeasures:
     """Measurements of the frames so far: enough to judge them and to continue with more.
 
     Attributes:
-        index, pts: (N,) int64. time_s: (N,) float64, NaN for a source without a clock.
+        index, pts: (N,) int64.
+        time_s: (N,) float64, NaN for a source without a clock.
         names: of the frames' files, "" for a source that is no folder.
         values: (N, 7) float64, the fields of ``FrameMeasure``.
         pattern_frames: those from which the fixed pattern is learned.
@@ -133,7 +134,8 @@ def survey_of(
     """Judge the frames, and learn the fixed pattern.
 
     Raises:
-        MosaicError: no frame was read. ShapeError: the given mask is not of the frames' size.
+        MosaicError: no frame was read.
+        ShapeError: the given mask is not of the frames' size.
     """
     if measures.size_px is None:
         raise MosaicError("survey: no frame was read")

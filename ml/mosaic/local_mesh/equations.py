@@ -36,7 +36,8 @@ class _Block:
     """Cells as equations: ``rows`` (2 C, unknowns) give how b is displaced against a, px of a.
 
     Attributes:
-        tensor: (C, 3), xx, xy, yy of the information. pull: (2 C,): see ``Cells``.
+        tensor: (C, 3), xx, xy, yy of the information.
+        pull: (2 C,): see ``Cells``.
     """
 
     rows: sparse.csr_matrix
@@ -80,7 +81,8 @@ class LocalEquations:
         """Solve for the increments of the meshes.
 
         Args:
-            meshes: (N, 9, 9, 2), px. prior: inverse covariance of their nodes.
+            meshes: (N, 9, 9, 2), px.
+            prior: inverse covariance of their nodes.
             links: pairs per frame, by which the information of the cells is divided.
         """
         self._close_block()

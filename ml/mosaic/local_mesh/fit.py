@@ -110,7 +110,8 @@ class _Plane:
     """A level's px: its shape, how many of them a frame px has, and H_plane_from_level by row.
 
     Attributes:
-        side_px: of the view. affine: see ``affine_of``.
+        side_px: of the view.
+        affine: see ``affine_of``.
     """
 
     shape: tuple[int, int]

@@ -42,7 +42,8 @@ def prior(matrices: ArrayF64, size_px: tuple[int, int], side_px: float) -> spars
 
     Args:
         matrices: (N, 3, 3) H_plane_from_view, in the order of the sweep.
-        size_px: (width, height) that a mesh spans. side_px: of the view, all shares are of it.
+        size_px: (width, height) that a mesh spans.
+        side_px: of the view, all shares are of it.
     """
     single = sparse.kron(sparse.identity(len(matrices)), _smooth_and_small(side_px))
     motion = _motion_prior(matrices, size_px, side_px)
@@ -62,7 +63,8 @@ def entries(
 
     Args:
         jacobian: (P, 2, 2) or (2, 2), of the equations by the displacement at each point.
-        xy: (P, 2), the points, px of the view. frame: of all of them, or (P,).
+        xy: (P, 2), the points, px of the view.
+        frame: of all of them, or (P,).
     Returns:
         Columns and values, (P, 2, 4, 2) both: point, equation, node around it, x and y.
     """

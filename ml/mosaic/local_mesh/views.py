@@ -77,7 +77,8 @@ class LevelPairs(NamedTuple):
     """Pairs of keyframes on one level.
 
     Attributes:
-        images, masks: (N, h, w) of its keyframes. rows: of the two frames of each pair.
+        images, masks: (N, h, w) of its keyframes.
+        rows: of the two frames of each pair.
         b_from_a: (3, 3) of each, px of the first to px of the second.
     """
 

@@ -113,7 +113,7 @@ def _unexplained_shares(views: list[FrameView]) -> list[list[float] | None]:
         for first in range(0, len(views) - GAP, 3)
         if (start := _compose(steps[first : first + GAP])) is not None
     ]
-    return [_by_model(later, earlier, start) for later, earlier, start in pairs]
+    return [_unexplained_by_model(later, earlier, start) for later, earlier, start in pairs]
 
 
 def _step(later: FrameView, earlier: FrameView) -> ArrayF64 | None:
@@ -130,7 +130,9 @@ def _compose(steps: list[ArrayF64 | None]) -> ArrayF64 | None:
     return product
 
 
-def _by_model(later: FrameView, earlier: FrameView, start: ArrayF64) -> list[float] | None:
+def _unexplained_by_model(
+    later: FrameView, earlier: FrameView, start: ArrayF64
+) -> list[float] | None:
     row = []
     for model in MODELS:
         nearest = nearest_in_model(start, model, later.grey.shape)

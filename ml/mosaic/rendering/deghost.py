@@ -45,7 +45,8 @@ class CommonHue:
     """Most frequent hue at every point of the small canvas.
 
     Attributes:
-        hue: (h, w, 2) float32, shares of red and green. downsample: mosaic px per px of it.
+        hue: (h, w, 2) float32, shares of red and green.
+        downsample: mosaic px per px of it.
     """
 
     hue: ArrayF32

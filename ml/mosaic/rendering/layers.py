@@ -32,7 +32,8 @@ def write_layers(
     """Draw every registered frame's outline into each layer and write PNG and TIFF.
 
     Args:
-        view: (P, 2) convex outline, frame px. size_px: (width, height) of the frames.
+        view: (P, 2) convex outline, frame px.
+        size_px: (width, height) of the frames.
     """
     downsample = max(1.0, max(canvas.width_px, canvas.height_px) / layer_px)
     has_clock = all(frame.time_s is not None for frame in placed)

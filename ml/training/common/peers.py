@@ -27,7 +27,8 @@ class Peers:
     """This process among those of a training.
 
     Attributes:
-        rank: 0 writes the checkpoint, the weights and the log. world: number of processes.
+        rank: 0 writes the checkpoint, the weights and the log.
+        world: number of processes.
     """
 
     rank: int = 0

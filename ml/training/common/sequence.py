@@ -21,8 +21,10 @@ class CalibratedSequence:
     """A calibrated sequence.
 
     Attributes:
-        name: of its folder. frames: paths of the images with a pose.
-        camera: (3, 3) intrinsics. world_from_camera: (N, 4, 4) float64, of the i-th frame.
+        name: of its folder.
+        frames: paths of the images with a pose.
+        camera: (3, 3) intrinsics.
+        world_from_camera: (N, 4, 4) float64, of the i-th frame.
         mask: (H, W) bool of the view, or None.
         points: (P, 3) float64, scene points in the world; none if the folder holds none.
         seen: (V, 2) int64, rows (point, frame) of which point was used in which frame.
@@ -91,7 +93,8 @@ def read_sequence(folder: Path) -> CalibratedSequence:
     missing: then there are no points.
 
     Raises:
-        BadInputError: a file is missing. CorruptFileError: the counts disagree.
+        BadInputError: a file is missing.
+        CorruptFileError: the counts disagree.
     """
     indexes = [int(v) for v in _text(folder / "visible_view_indexes").split()]
     camera = [float(v) for v in _text(folder / "camera_intrinsics_per_view").split()]

@@ -62,7 +62,7 @@ def training_text(
     parts = [
         f"{summary['name']} {summary['version']}, configuration {summary['train_config_hash']}:"
         f" {summary['stills']} stills to learn from, {summary['held_out']} held out;"
-        f" {_length(summary, history)}, loss {_over(loss)}."
+        f" {_length(summary, history)}, loss {_first_and_last(loss)}."
     ]
     if "easy" in history:
         parts[0] += f" {_easy(history)}"
@@ -83,7 +83,7 @@ def _length(summary: DescriptorSummary, history: Mapping[str, Sequence[float]]) 
     return f"{step_count} of {config['epochs']} epochs, {trained:,} of {planned:,} triplets"
 
 
-def _over(values: Sequence[float]) -> str:
+def _first_and_last(values: Sequence[float]) -> str:
     """Text with the means of the first and the last tenth."""
     if not values:
         return "none"

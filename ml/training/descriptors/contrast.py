@@ -154,11 +154,13 @@ class ContrastLearner:
         vectors = pair.features[side][torch.from_numpy(rows).to(self.device)]
         with self.compute.training_precision():
             if self.graph is not None:
-                vectors = self.graph(vectors, self._where(self.graph, pair, side, rows))
+                vectors = self.graph(vectors, self._node_positions(self.graph, pair, side, rows))
             out: Tensor = self.projection(vectors)
         return out.float()
 
-    def _where(self, graph: KeypointGnn, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
+    def _node_positions(
+        self, graph: KeypointGnn, pair: ViewPair, side: int, rows: ArrayI64
+    ) -> Tensor:
         """(n, 2) positions of some nodes as the graph network sees them."""
         xy = torch.from_numpy(np.ascontiguousarray(pair.xy[side][rows])).to(self.device)
         kind = graph.config.position

@@ -129,7 +129,8 @@ def still_batches(rng: np.random.Generator, still: ArrayI64, size: int) -> list[
     Random negatives of such a batch are mostly patches of the same image, as in matching.
 
     Args:
-        still: (N,) of each row. size: of a batch, at least 1; the last one may be smaller.
+        still: (N,) of each row.
+        size: of a batch, at least 1; the last one may be smaller.
     Returns:
         batches: every row once.
     """

@@ -54,7 +54,10 @@ class KeypointStill:
     """An image and its key points.
 
     Attributes:
-        name: file name. grey: (H, W) uint8. equalised: the same after CLAHE. keypoints: of SIFT.
+        name: file name.
+        grey: (H, W) uint8.
+        equalised: the same after CLAHE.
+        keypoints: of SIFT.
     """
 
     name: str

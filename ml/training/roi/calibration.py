@@ -19,7 +19,8 @@ class CalibrationSummary(TypedDict):
     """Result of ``run``.
 
     Attributes:
-        regions: number of regions. unrelated_pairs: number of measured distances.
+        regions: number of regions.
+        unrelated_pairs: number of measured distances.
         close_below, median: 5 % and 50 % quantiles of the distances.
         written: name of the file.
     """

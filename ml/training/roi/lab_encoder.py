@@ -88,7 +88,8 @@ def train_lab_encoder(
         base: encoder to start from.
         data: folder written by ``manage.py training_set``.
         work: folder for checkpoints and weights.
-        steps: of the patch encoder. hours: after which it ends with fewer.
+        steps: of the patch encoder.
+        hours: after which it ends with fewer.
         patches: configuration of the patch encoder's training; None for ``PATCHES``.
         progress: called after every step; may raise to stop.
     Raises:

@@ -107,7 +107,8 @@ def depth_source(
     """Source of depths: a DPT head, or files; None if a surface is to be drawn for each pair.
 
     Raises:
-        BadInputError: both are given. WeightsError: no such model.
+        BadInputError: both are given.
+        WeightsError: no such model.
     """
     if model is not None and folder is not None:
         raise BadInputError("expected --depth-model or --depth-folder, got both")

@@ -60,7 +60,8 @@ def folder_depth(folder: Path, stem: str, shape: tuple[int, int]) -> ArrayF64:
     """Read the depth of an image from ``<stem>.npy`` in a folder, resized to ``shape``.
 
     Raises:
-        BadInputError: there is none. CorruptFileError: it is not a depth.
+        BadInputError: there is none.
+        CorruptFileError: it is not a depth.
     """
     path = folder / f"{stem}.npy"
     try:

@@ -65,7 +65,7 @@ def patch_pairs(
     height, width = view.xy_t.shape[:2]
     shape = (height // patch_px, width // patch_px)
     centres = patch_centres(shape, patch_px)
-    xy_t = _at(view.xy_t, centres)
+    xy_t = _sample_field(view.xy_t, centres)
     inside = np.isfinite(xy_t).all(axis=1)
     inside &= (xy_t > -0.5).all(axis=1)
     inside &= (xy_t[:, 0] < width - 0.5) & (xy_t[:, 1] < height - 0.5)
@@ -74,7 +74,7 @@ def patch_pairs(
         blocks = blocks.reshape(shape[0], patch_px, shape[1], patch_px)
         inside &= blocks.all(axis=(1, 3)).ravel()
     if cycle_px is not None:
-        back = _at(view.xy_s, np.where(inside[:, None], xy_t, 0))
+        back = _sample_field(view.xy_s, np.where(inside[:, None], xy_t, 0))
         distances = np.linalg.norm(back - centres, axis=1)
         inside &= np.isfinite(distances) & (distances <= cycle_px)
     source = np.flatnonzero(inside)
@@ -88,7 +88,8 @@ def sample_map(features: Tensor, xy: Tensor, *, patch_px: int) -> Tensor:
     """Unit descriptors at points between the patch centres, bilinear.
 
     Args:
-        features: (E, h, w). xy: (K, 2) pixels.
+        features: (E, h, w).
+        xy: (K, 2) pixels.
     Returns:
         (K, E), unit length. Points beyond the outermost centres take the nearest.
     """
@@ -120,7 +121,8 @@ def near_patches(xy_t: ArrayF32, shape: tuple[int, int], patch_px: int, reach: f
     """(K, h * w) bool: patches near p_gt, which are no negatives of a pair.
 
     Args:
-        xy_t: (K, 2) p_gt. reach: in patches, along each axis; 0 excludes only the patch that holds
+        xy_t: (K, 2) p_gt.
+        reach: in patches, along each axis; 0 excludes only the patch that holds
             p_gt, as the paper does.
     """
     centres = patch_centres(shape, patch_px)
@@ -135,7 +137,9 @@ def hardest_negatives(anchor: Tensor, positive: Tensor, target: Tensor, near: Te
     """Row of the view nearest to the anchor or the positive.
 
     Args:
-        anchor, positive: (K, E). target: (M, E), M_t. near: (K, M) bool, excluded.
+        anchor, positive: (K, E).
+        target: (M, E), M_t.
+        near: (K, M) bool, excluded.
     Returns:
         (K,) int64 rows of ``target``.
     Source: dinov2-adaptation-endoscopic-matching, eq. 15.
@@ -175,7 +179,7 @@ def contrastive_loss(
     return -(to_positive - torch.logsumexp(logits, dim=1)).mean()
 
 
-def _at(field: ArrayF32, xy: ArrayF32) -> ArrayF32:
+def _sample_field(field: ArrayF32, xy: ArrayF32) -> ArrayF32:
     """Bilinear values of an (H, W, 2) field at (K, 2) points inside; NaN if one of four is."""
     height, width = field.shape[:2]
     xy = np.clip(np.nan_to_num(xy), 0, (width - 1, height - 1))

@@ -50,7 +50,8 @@ def back_project(depth: ArrayF64, camera: ArrayF64) -> ArrayF64:
     """Back-project pixels to the camera's frame: ``P_s = D_s(p_s) K^-1 p_s``.
 
     Args:
-        depth: (H, W), along the optical axis, any unit. camera: (3, 3) K.
+        depth: (H, W), along the optical axis, any unit.
+        camera: (3, 3) K.
     Returns:
         (H, W, 3) float64 in the depth's unit.
     Raises:
@@ -58,7 +59,7 @@ def back_project(depth: ArrayF64, camera: ArrayF64) -> ArrayF64:
     Source: dinov2-adaptation-endoscopic-matching, eq. 9.
     """
     if depth.ndim != 2 or not np.isfinite(depth).all() or not (depth > 0).all():
-        raise ShapeError("depth", expected="(H, W) finite, positive", actual=_about(depth))
+        raise ShapeError("depth", expected="(H, W) finite, positive", actual=_array_summary(depth))
     height, width = depth.shape
     v, u = np.mgrid[:height, :width].astype(np.float64)
     rays = np.stack([u, v, np.ones_like(u)], axis=2) @ np.linalg.inv(camera).T
@@ -92,7 +93,8 @@ def z_buffer(xy: ArrayF64, z: ArrayF64, shape: tuple[int, int]) -> ArrayI64:
     cracks.
 
     Args:
-        xy: (N, 2) pixels, NaN for none. z: (N,) depth.
+        xy: (N, 2) pixels, NaN for none.
+        z: (N,) depth.
     Returns:
         (H, W) int64: row of ``xy``, -1 without a point.
     Source: dinov2-adaptation-endoscopic-matching, section III-B ("z-buffering").
@@ -131,7 +133,10 @@ def synthesise_view(
     bilinearly; the paper copies pixels.
 
     Args:
-        image: (H, W, 3) uint8. depth: (H, W). camera: (3, 3). T_t_from_s: (4, 4) rigid.
+        image: (H, W, 3) uint8.
+        depth: (H, W).
+        camera: (3, 3).
+        T_t_from_s: (4, 4) rigid.
         tolerance_px: largest error of the round trip of a visible source pixel.
     Raises:
         ShapeError: the sizes differ, or the depth is not positive.
@@ -236,7 +241,8 @@ def random_motion(
     """Draw a rigid motion (4, 4) of the camera about the scene point in the middle.
 
     Args:
-        distance: depth of that point. field: width of what is seen there, same unit.
+        distance: depth of that point.
+        field: width of what is seen there, same unit.
     Returns:
         T_t_from_s.
     Raises:
@@ -258,7 +264,7 @@ def random_motion(
     return matrix
 
 
-def _about(array: npt.NDArray[np.float64]) -> str:
+def _array_summary(array: npt.NDArray[np.float64]) -> str:
     if array.ndim != 2:
         return str(array.shape)
     return f"{array.shape}, {np.nanmin(array):g} to {np.nanmax(array):g}"

@@ -63,7 +63,10 @@ class MaskedStill:
     """A still, the mask of its usable area, and its depth if it is known.
 
     Attributes:
-        name: file stem. image: (H, W, 3) RGB. mask: (H, W) bool. depth: (H, W) or None.
+        name: file stem.
+        image: (H, W, 3) RGB.
+        mask: (H, W) bool.
+        depth: (H, W) or None.
     """
 
     name: str
@@ -107,7 +110,8 @@ def draw_pair(
 
     Args:
         zoom_out: range of the pixels of the still per pixel of the crop.
-        motion: None for a fixed camera. look: None for unchanged colours.
+        motion: None for a fixed camera.
+        look: None for unchanged colours.
         relief: of the synthetic depth, if the still has no depth.
     Source: dinov2-adaptation-endoscopic-matching, section III-B and III-D.
     """

@@ -34,7 +34,7 @@ from portal.archive.selectors.canvases import canvas_get
 from portal.core.api.problems import ProblemSerializer
 from portal.core.api.views import ApiView
 from portal.core.errors import InvalidInputError, StaleVersionError
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import audited, rejections
 from portal.labs.models import Role, TokenArea
 from portal.labs.requests import user_of
@@ -110,7 +110,7 @@ class RoiBulkApi(ApiView):
         body = RoiBulkSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         canvas = canvas_get(user=user, canvas_id=body.validated_data["canvas"])
-        about(request, canvas.pk)
+        set_audited_id(request, canvas.pk)
         changes = body.validated_data["changes"]
         labels = _labels(canvas, changes)
         properties_given(canvas.lab_id, *changes)

@@ -22,7 +22,7 @@ from portal.annotations.services.imports import roi_import_undo_start
 from portal.annotations.services.staged import import_folder, roi_import_start
 from portal.core.api.views import ApiView
 from portal.core.errors import NotFoundError
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import HOUR_S, AuditRule, audited
 from portal.core.http.downloads import attachment
 from portal.core.text import name_key, stem_of
@@ -144,7 +144,7 @@ class RoiImportApi(ApiView):
     def get(self, request: Request, import_id: uuid.UUID) -> Response:
         """Progress and results of an import."""
         roi_import = selectors.roi_import_get(user_of(request), import_id)
-        about(request, roi_import.canvas_id)
+        set_audited_id(request, roi_import.canvas_id)
         return Response(RoiImportSerializer(roi_import).data)
 
 
@@ -166,7 +166,7 @@ class RoiImportStartApi(ApiView):
         409 while another import of the document runs.
         """
         roi_import = selectors.roi_import_get(user_of(request), import_id)
-        about(request, roi_import.canvas_id)
+        set_audited_id(request, roi_import.canvas_id)
         body = ImportStartSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
@@ -193,7 +193,7 @@ class RoiImportTableApi(ApiView):
     def get(self, request: Request, import_id: uuid.UUID) -> FileResponse:
         """Features that were changed or refused, with the reason. Kept for two days, then 404."""
         roi_import = selectors.roi_import_get(user_of(request), import_id)
-        about(request, roi_import.canvas_id)
+        set_audited_id(request, roi_import.canvas_id)
         try:
             file = (import_folder(roi_import) / "report.csv").open("rb")
         except FileNotFoundError:
@@ -229,7 +229,7 @@ class RoiImportUndoApi(ApiView):
         counts its progress. A cancelled undo continues when it is requested again.
         """
         roi_import = selectors.roi_import_get(user_of(request), import_id)
-        about(request, roi_import.canvas_id)
+        set_audited_id(request, roi_import.canvas_id)
         undone = roi_import_undo_start(roi_import=roi_import, user=user_of(request))
         if undone is None:
             return accepted(roi_import)

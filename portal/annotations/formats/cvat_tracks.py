@@ -34,7 +34,8 @@ def track_feature(shapes: Sequence[Any], *, read: Read) -> Feature | Problem | N
     """The region of a track: its first key frame, with the others as ``Feature.track``.
 
     Args:
-        shapes: elements, in the order of the file. read: one of them as a feature.
+        shapes: elements, in the order of the file.
+        read: one of them as a feature.
     Returns:
         None for a track that is nowhere.
     """

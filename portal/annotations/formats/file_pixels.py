@@ -42,7 +42,7 @@ def features_on_canvas(features: Iterable[Any], drawn_on: Plane, plane: Plane) -
     scale = _scale(drawn_on, plane)
     for feature in features:
         yield (
-            _on_canvas(feature, scale)
+            _to_canvas(feature, scale)
             if isinstance(feature, Feature) and scale != (1, 1)
             else feature
         )
@@ -51,21 +51,21 @@ def features_on_canvas(features: Iterable[Any], drawn_on: Plane, plane: Plane) -
 def rois_in_file(rois: Rois, plane: Plane) -> Rois:
     """Copies of regions, never saved, in the pixels of ``plane_drawn_on(plane)``."""
     scale = _scale(plane, plane_drawn_on(plane))
-    return rois if scale == (1, 1) else lambda: (_in_file(roi, scale) for roi in rois())
+    return rois if scale == (1, 1) else lambda: (_to_file(roi, scale) for roi in rois())
 
 
 def _scale(from_plane: Plane, to_plane: Plane) -> Scale:
     return to_plane.width_px / from_plane.width_px, to_plane.height_px / from_plane.height_px
 
 
-def _on_canvas(feature: Feature, scale: Scale) -> Feature:
+def _to_canvas(feature: Feature, scale: Scale) -> Feature:
     track = feature.track
     if isinstance(track, list):
         track = [_scaled_key(key, scale) for key in track]
     return replace(feature, geometry=_scale_geometry(feature.geometry, scale), track=track)
 
 
-def _in_file(roi: Roi, scale: Scale) -> Roi:
+def _to_file(roi: Roi, scale: Scale) -> Roi:
     x, y = scale
     scaled = copy.copy(roi)
     scaled.geometry = _scale_geometry(roi.geometry, scale)

@@ -62,7 +62,7 @@ def image_choose(images: Sequence[DocumentImage], plane: Plane) -> ImageChoice:
             for image in images
             if _number(image) is None
         )
-    chosen, decided = (_frames if plane.is_video else _still)(numbered, plane)
+    chosen, decided = (_images_of_frames if plane.is_video else _images_of_still)(numbered, plane)
     keys = {image.key for image in chosen}
     for image in numbered:
         if image.key in keys:
@@ -78,7 +78,9 @@ def name_is_of(name: object, plane: Plane) -> bool:
     return name_key(last) == name_key(plane.name) or _stem(last) == _stem(plane.name)
 
 
-def _still(images: Sequence[DocumentImage], plane: Plane) -> tuple[list[DocumentImage], str]:
+def _images_of_still(
+    images: Sequence[DocumentImage], plane: Plane
+) -> tuple[list[DocumentImage], str]:
     fit = [image for image in images if _fits(image, plane)]
     matching = [image for image in images if name_is_of(image.name, plane)]
     exact = [
@@ -109,7 +111,9 @@ def _still(images: Sequence[DocumentImage], plane: Plane) -> tuple[list[Document
     return [], "None was read: no image has the name and size of this canvas." if images else ""
 
 
-def _frames(images: Sequence[DocumentImage], plane: Plane) -> tuple[list[DocumentImage], str]:
+def _images_of_frames(
+    images: Sequence[DocumentImage], plane: Plane
+) -> tuple[list[DocumentImage], str]:
     fit = [image for image in images if _fits(image, plane)]
     series: dict[tuple[str, ...], list[DocumentImage]] = {}
     for image in fit:

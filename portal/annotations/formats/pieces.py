@@ -27,7 +27,7 @@ def single_rings(geometry: Mapping[str, Any]) -> list[list[list[float]]]:
     """
     shape = shapely.geometry.shape(dict(geometry))
     parts = [part for part in shapely.get_parts(shape) if isinstance(part, Polygon)]
-    return [_open(piece) for part in parts for piece in _without_holes(part)]
+    return [_open(piece) for part in parts for piece in _split_holes(part)]
 
 
 def pieces_of(geometry: Mapping[str, Any]) -> list[list[list[float]]]:
@@ -39,7 +39,7 @@ def pieces_of(geometry: Mapping[str, Any]) -> list[list[list[float]]]:
     return parts if kind == RoiKind.LINE else [[point for part in parts for point in part]]
 
 
-def _without_holes(polygon: Polygon) -> list[Polygon]:
+def _split_holes(polygon: Polygon) -> list[Polygon]:
     if not polygon.interiors:
         return [polygon]
     cuts = sorted({round((r.bounds[0] + r.bounds[2]) / 2, DECIMALS) for r in polygon.interiors})
@@ -50,7 +50,7 @@ def _without_holes(polygon: Polygon) -> list[Polygon]:
     pieces: list[Polygon] = []
     for piece in strip_parts:
         if isinstance(piece, Polygon) and not piece.is_empty:
-            pieces += [piece] if not piece.interiors else _without_holes(piece)
+            pieces += [piece] if not piece.interiors else _split_holes(piece)
     return pieces
 
 

@@ -29,7 +29,8 @@ class Plane:
     Attributes:
         mpp_x, mpp_y: microns per pixel; None if unknown.
         is_video: regions lie on frames.
-        pixels_path: of the file behind it, below the storage root; frames_path: of a video's
+        pixels_path: of the file behind it, below the storage root
+        frames_path: of a video's
             frame table.
         display_range: of pixels of more than 8 bits.
         time_base_s: of a video: seconds of one step of its PTS; 0 if there is no video.
@@ -92,7 +93,8 @@ class FormatReader(Protocol):
     """A format that comes in.
 
     Attributes:
-        name: of the query (``format=``). title: for people.
+        name: of the query (``format=``).
+        title: for people.
     """
 
     name: str
@@ -146,7 +148,8 @@ class FormatWriter(Protocol):
     """A format that goes out.
 
     Attributes:
-        suffix: of the file, with its dot. media_type: of the answer.
+        suffix: of the file, with its dot.
+        media_type: of the answer.
         for_video: whether regions on frames can be written.
     """
 

@@ -45,7 +45,8 @@ class Document:
     """A document that is read.
 
     Attributes:
-        name: inside its archive; empty outside of one. stream: UTF-8, seekable.
+        name: inside its archive; empty outside of one.
+        stream: UTF-8, seekable.
     """
 
     name: str

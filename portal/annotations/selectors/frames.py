@@ -27,7 +27,8 @@ def frame_resolve(canvas: Canvas, *, index: int | None, pts: int | None) -> Fram
 
     Raises:
         InvalidInputError: a frame on a canvas without time, none on a video, or one that is not in
-            the video's frame table. UnavailableError: that table is not ready yet.
+            the video's frame table.
+        UnavailableError: that table is not ready yet.
     """
     if canvas.kind != CanvasKind.VIDEO:
         if index is None and pts is None:

@@ -122,7 +122,7 @@ def measurements_of(
     unit = "px²" if unscaled else area_unit(row.values[0] for row in rows)
     columns[0] = replace(columns[0], title=f"Area [{unit}]")
     if unit == "mm²":
-        rows = [replace(row, values=(_in_mm2(row.values[0]), *row.values[1:])) for row in rows]
+        rows = [replace(row, values=(_to_mm2(row.values[0]), *row.values[1:])) for row in rows]
     grids = list(grid_sums(row.fixed_size for row in rows).values())
     total = len(measured_rois) if len(measured_rois) < MAX_ROWS else rois.count()
     return Measurements(tuple(columns), rows, _sums(rows), grids, total, unscaled, unit)
@@ -133,7 +133,7 @@ def _values(roi: Roi, keys: Sequence[str]) -> tuple[float | int | None, ...]:
     return tuple(measures[key] for key in keys)
 
 
-def _in_mm2(area_um2: float | None) -> float | None:
+def _to_mm2(area_um2: float | None) -> float | None:
     return None if area_um2 is None else area_um2 / UM2_PER_MM2
 
 

@@ -49,12 +49,12 @@ def video_event_in_trash(user: User, event_id: uuid.UUID) -> VideoEvent:
 
 def rois_of_trash_entries(entry_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, int]:
     """Number of ROIs on the canvases of each entry of the trash."""
-    return _of_entries(Roi, entry_ids)
+    return _counts_by_entry(Roi, entry_ids)
 
 
 def video_events_of_trash_entries(entry_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, int]:
     """Number of events of the videos of each entry of the trash."""
-    return _of_entries(VideoEvent, entry_ids)
+    return _counts_by_entry(VideoEvent, entry_ids)
 
 
 def _deleted_rows(rows: Any, user: User, lab: Lab, revisions: QuerySet[Any]) -> Any:
@@ -75,7 +75,7 @@ def _one(rows: Any, pk: uuid.UUID, noun: str) -> Any:
     return row
 
 
-def _of_entries(
+def _counts_by_entry(
     model: type[Roi] | type[VideoEvent], entry_ids: Collection[uuid.UUID]
 ) -> dict[uuid.UUID, int]:
     rows = model.all_objects.filter(canvas__trash_entry__in=entry_ids, deleted_at=None).order_by()

@@ -209,9 +209,11 @@ def roi_import_preview(
         tally.restore(stored_report)
         run.outlines = stored_report["outlines"]
     for plans in plans_read(run, source):
-        for plan, roi in plans_known(run, _of(plans, Plan), Roi, lock=False):
+        for plan, roi in plans_known(run, _plans_of(plans, Plan), Roi, lock=False):
             _foresee(run, plan, roi)
-        for event_plan, event in plans_known(run, _of(plans, EventPlan), VideoEvent, lock=False):
+        for event_plan, event in plans_known(
+            run, _plans_of(plans, EventPlan), VideoEvent, lock=False
+        ):
             fields = changed_event_fields(event, event_plan.changes) if event else {}
             run.add(event_plan, _status(event_plan, event, fields))
     return preview_report(run)
@@ -236,7 +238,7 @@ def _may_create(canvas: Canvas, user: User, choices: ImportChoices) -> bool:
     return choices.create_labels is not False and may_manage_labels(user, canvas.lab_id)
 
 
-def _of(plans: list[Plan | EventPlan], kind: type[AnyPlan]) -> list[AnyPlan]:
+def _plans_of(plans: list[Plan | EventPlan], kind: type[AnyPlan]) -> list[AnyPlan]:
     return [plan for plan in plans if isinstance(plan, kind)]
 
 
@@ -252,7 +254,7 @@ def _write_once(run: ImportRun, plans: list[Plan | EventPlan]) -> None:
     written: list[tuple[Plan | EventPlan, str, str]] = []
     with run.work.part():
         new: list[Roi] = []
-        for plan, roi in plans_known(run, _of(plans, Plan), Roi):
+        for plan, roi in plans_known(run, _plans_of(plans, Plan), Roi):
             if roi is None:
                 new.append(_prepare_roi(run, plan))
                 written.append((plan, "created", ""))
@@ -264,7 +266,7 @@ def _write_once(run: ImportRun, plans: list[Plan | EventPlan]) -> None:
             except PortalError as error:
                 written.append((plan, "refused", error.message))
         rois_insert(rois=new, user=run.user, roi_import=run.row)
-        for event_plan, event in plans_known(run, _of(plans, EventPlan), VideoEvent):
+        for event_plan, event in plans_known(run, _plans_of(plans, EventPlan), VideoEvent):
             written.append((event_plan, _write_event(run, event_plan, event), ""))
         for outcome, status, reason in written:
             if reason:

@@ -262,7 +262,9 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
         roi.canvas = row.canvas
     as_imported = [roi for roi in rois if roi.version == last[roi.pk]]
     count = Counter(skipped=len(rois) - len(as_imported))
-    before = _before([roi for roi in as_imported if not _is_creation(first[roi.pk])], first)
+    before = _changes_to_revert(
+        [roi for roi in as_imported if not _is_creation(first[roi.pk])], first
+    )
     now, written = timezone.now(), list[Written]()
     for roi in as_imported:
         action = first[roi.pk].action
@@ -284,7 +286,7 @@ def _is_creation(first: RoiRevision) -> bool:
     return first.action == RoiAction.CREATE
 
 
-def _before(
+def _changes_to_revert(
     rois: Sequence[Roi], first: dict[uuid.UUID, RoiRevision]
 ) -> dict[uuid.UUID, RoiChanges]:
     """Changes that restore each ROI to its state before the import."""

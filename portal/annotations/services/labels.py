@@ -126,7 +126,8 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
     A key is taken from the label that has it. Emits ``label.saved``.
 
     Raises:
-        As ``label_create``. ConflictError: a retired one's name was given to another since.
+        As ``label_create``.
+    ConflictError: a retired one's name was given to another since.
     """
     require_manage_labels(user, label.lab_id)
     if "name" in changes:

@@ -84,7 +84,9 @@ class FileSource:
         """The features of all documents, from the first one."""
         if len(self.documents) == 1:
             return self._features(self.documents[0])
-        return (feature for document in self.documents for feature in self._of_many(document))
+        return (
+            feature for document in self.documents for feature in self._features_of_many(document)
+        )
 
     def behind(self, count: int, import_progress: ImportProgress) -> Iterator[Any]:
         """Features after the first ``count``; seeks to them if the position is known."""
@@ -127,7 +129,7 @@ class FileSource:
         ]
         return matching or self.documents
 
-    def _of_many(self, document: Document) -> Iterator[Any]:
+    def _features_of_many(self, document: Document) -> Iterator[Any]:
         is_own = document in self._document_of_plane()
         try:
             for feature in self._features(document):
@@ -282,10 +284,12 @@ def source_of(document: object) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Facts about a document, read before anything is written.
+    """Number of features of a document and their classes, read before anything is written.
 
     Attributes:
-        total: features. classes: of these. decided: see ``FileSource.decided``.
+        total: features.
+        classes: of these.
+        decided: see ``FileSource.decided``.
     """
 
     total: int
@@ -294,9 +298,12 @@ class Survey:
 
 
 def document_survey(source: Source, work: ImportWork = AT_ONCE) -> Survey:
-    """Survey a document. Raises an error if the entire document is refused.
+    """Count the features and classes of a document, before anything is written.
 
-    Where that was done before (``work.survey``), the document is not read.
+    The result is cached in the file ``work.survey``; with it, the document is not read again.
+
+    Raises:
+        InvalidInputError: The document has more than ``MAX_FEATURES`` features.
     """
     if work.survey and work.survey.exists():
         stored = json.loads(work.survey.read_text())

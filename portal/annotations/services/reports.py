@@ -76,7 +76,8 @@ class ImportGroup:
     Attributes:
         status: refused, or repaired.
         reason: as it was given for the first of them.
-        first: places of the first few. shapes: names of these.
+        first: places of the first few.
+        shapes: names of these.
     """
 
     status: str

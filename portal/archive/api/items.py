@@ -255,8 +255,8 @@ class VideoViewSet(ItemViewSet):
     @action(detail=True, pagination_class=None, filterset_class=None)
     def frames(self, request: Request, pk: str) -> Response:
         """The frame table: index, PTS, time and key flag of each frame."""
-        start = _whole(request, "start", default=0, low=0, high=2**31)
-        limit = _whole(request, "limit", default=1000, low=1, high=MAX_FRAMES_PER_PAGE)
+        start = _integer_parameter(request, "start", default=0, low=0, high=2**31)
+        limit = _integer_parameter(request, "limit", default=1000, low=1, high=MAX_FRAMES_PER_PAGE)
         page = frame_page(self.get_object(), start=start, limit=limit)
         after = start + len(page["frames"])
         has_more = page["count"] > after and page["frames"]
@@ -318,7 +318,7 @@ class VideoViewSet(ItemViewSet):
         return job_accepted(job, request)
 
 
-def _whole(request: Request, name: str, *, default: int, low: int, high: int) -> int:
+def _integer_parameter(request: Request, name: str, *, default: int, low: int, high: int) -> int:
     text = request.query_params.get(name, "").strip()
     if not text:
         return default

@@ -44,7 +44,7 @@ from portal.archive.services.transfers.writing import CHECKSUMS
 from portal.archive.storage import files as storage
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError, PortalError
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import HOUR_S, AuditRule, audited
 from portal.core.http.bodies import body_length
 from portal.jobs.serializers import JobSerializer
@@ -248,7 +248,7 @@ class UploadViewSet(ApiViewSet[Any]):
                 is_part=concat == "partial",
                 user=user_of(request),
             )
-        about(request, upload.pk)
+        set_audited_id(request, upload.pk)
         response = self._standing(upload, http_status.HTTP_201_CREATED)
         response["Location"] = reverse("api:upload-detail", args=[upload.pk])
         return response

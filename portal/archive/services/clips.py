@@ -75,7 +75,8 @@ def clip_write(*, video_id: uuid.UUID, span: ClipSpan, context: JobContext) -> J
     """Write a clip in a confined child process and publish it by one rename.
 
     Raises:
-        NotFoundError: the video is gone. MlError: its frames cannot be read.
+        NotFoundError: the video is gone.
+        MlError: its frames cannot be read.
     """
     video = Video.objects.select_related("canvas").filter(pk=video_id).first()
     if video is None or video.canvas is None:

@@ -63,7 +63,7 @@ class Fetched:
             if size_bytes > self._limit:
                 received.unlink()
                 return
-            with self._alone():
+            with self._exclusive():
                 self._make_room(size_bytes, more_bytes=0, keep=path)
             received.chmod(0o440)
             _use(received)
@@ -107,7 +107,7 @@ class Fetched:
                 return
 
     def _reserve(self, part: BinaryIO, size_bytes: int, *, keep: Path) -> None:
-        with self._alone():
+        with self._exclusive():
             self._make_room(size_bytes, more_bytes=size_bytes, keep=keep)
             require_room(size_bytes)
             part.truncate(size_bytes)
@@ -130,7 +130,7 @@ class Fetched:
                 total_bytes -= size
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         with (self._folder / ROOM).open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield

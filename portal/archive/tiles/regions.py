@@ -109,7 +109,8 @@ def thumbnail_read(canvas: Canvas) -> bytes:
     """JPEG of the whole canvas: made by its ingest, or again for another display range.
 
     Raises:
-        OSError: it cannot be read. UnavailableError: as ``region_read``.
+        OSError: it cannot be read.
+        UnavailableError: as ``region_read``.
     """
     thumbnail = storage.resolve(canvas.thumbnail_path)
     if canvas.display_range == canvas.file_display_range:

@@ -184,7 +184,7 @@ def _files_move(
     if is_new_store:
         _mark_store(store, source)
     originals = list(_originals()) if is_new_store else []
-    other_names = list(_others()) if is_new_folder else []
+    other_names = list(_other_files()) if is_new_folder else []
     total, size_bytes = len(originals) + len(other_names), 0
     for number, original in enumerate(originals, start=1):
         _original_move(target, store, original.name)
@@ -230,7 +230,7 @@ def _originals() -> Iterator[Stored]:
         yield identity
 
 
-def _others() -> Iterator[str]:
+def _other_files() -> Iterator[str]:
     """Paths of other files that cannot be made again, relative to the root."""
     left_out = {place.folder_name for place in _STAYS | _ORIGINALS}
     at_work = f"{Place.JOBS.folder_name}/{Place.JOBS.prefix}"

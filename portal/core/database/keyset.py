@@ -89,7 +89,11 @@ class Order:
     ) -> QuerySet[Any]:
         """Rows beyond the row with these values, nearest first; None: from the end."""
         ordered = rows.order_by(*(column.order(backward=backward) for column in self.columns))
-        return ordered if after is None else ordered.filter(self._beyond(after, backward=backward))
+        return (
+            ordered
+            if after is None
+            else ordered.filter(self._condition_beyond(after, backward=backward))
+        )
 
     def values(self, row: Any) -> list[Any]:
         """Values of a row in the list's order, as JSON."""
@@ -100,7 +104,7 @@ class Order:
         pairs = zip(self.columns, values, strict=True)
         return [None if value is None else column.read(value) for column, value in pairs]
 
-    def _beyond(self, values: Sequence[Any], *, backward: bool) -> Q:
+    def _condition_beyond(self, values: Sequence[Any], *, backward: bool) -> Q:
         condition = Q()
         for at, column in enumerate(self.columns):
             further = column.beyond(values[at], backward=backward)

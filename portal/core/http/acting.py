@@ -28,6 +28,6 @@ def request_now() -> HttpRequest | None:
     return _NOW.get()
 
 
-def about(request: Any, object_id: uuid.UUID) -> None:
+def set_audited_id(request: Any, object_id: uuid.UUID) -> None:
     """Set the object that a request concerns if its URL does not name it."""
     getattr(request, "_request", request).audited_id = object_id

@@ -48,7 +48,7 @@ def encoder_to_search(roi: Roi, lab_id: uuid.UUID | None = None) -> Encoder | No
         lab_id: Lab to search; None for the lab of the ROI.
     """
     kind = roi.canvas.modality
-    lab_encoder, chosen, following = _in_force(kind, lab_id or roi.lab_id)
+    lab_encoder, chosen, following = _encoders_in_use(kind, lab_id or roi.lab_id)
     if lab_encoder is not None and embedding_current(roi=roi, encoder=lab_encoder):
         return lab_encoder
     return _common_for(roi, chosen, following)
@@ -56,7 +56,7 @@ def encoder_to_search(roi: Roi, lab_id: uuid.UUID | None = None) -> Encoder | No
 
 def encoder_of_lab(kind: str, lab_id: uuid.UUID) -> Encoder | None:
     """The encoder that a lab's searches use: its own if it has one in use."""
-    lab_encoder, chosen, _ = _in_force(kind, lab_id)
+    lab_encoder, chosen, _ = _encoders_in_use(kind, lab_id)
     return lab_encoder or chosen
 
 
@@ -66,7 +66,7 @@ def encoders_visible(user: User) -> QuerySet[Encoder]:
     return Encoder.objects.filter(Q(lab=None) | Q(lab__in=mine))
 
 
-def _in_force(
+def _encoders_in_use(
     kind: str, lab_id: uuid.UUID
 ) -> tuple[Encoder | None, Encoder | None, Encoder | None]:
     """Encoders in use by a lab: its own, the shared default and the next default. One query."""

@@ -54,7 +54,7 @@ def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegion
     """
     mpp = canvas.mpp
     if canvas.kind == CanvasKind.VIDEO:
-        yield lambda rois, progress: _on_frames(network, canvas, rois, progress)
+        yield lambda rois, progress: _embed_on_frames(network, canvas, rois, progress)
         return
     with canvas_slide_open(canvas) as slide:
         stain = canvas_stain(network, canvas, slide)
@@ -97,7 +97,7 @@ def canvases_embed(
     ]
 
 
-def _on_frames(
+def _embed_on_frames(
     network: RegionEncoder, canvas: Canvas, rois: Sequence[Roi], progress: Progress
 ) -> list[RegionEmbedding | BadInputError]:
     """Embed ROIs on frames of a video; the next frame is decoded while a GPU embeds."""
@@ -110,11 +110,11 @@ def _on_frames(
     return [
         embedded
         for image, (_, frame_rois) in zip(prefetched_frames(images), runs, strict=True)
-        for embedded in _on_frame(network, image, canvas.mpp, frame_rois, progress)
+        for embedded in _embed_on_frame(network, image, canvas.mpp, frame_rois, progress)
     ]
 
 
-def _on_frame(
+def _embed_on_frame(
     network: RegionEncoder,
     image: ImageU8 | None,
     mpp: float | None,

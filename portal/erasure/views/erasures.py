@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import AuditRule, audited, rejections
 from portal.core.http.downloads import attachment
 from portal.erasure.forms import ErasureFindForm, ErasureForm
@@ -37,7 +37,7 @@ def erasures(request: HttpRequest) -> HttpResponse:
     """Search, preview and confirm an erasure; list the earlier ones."""
     user = user_of(request)
     lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
-    about(request, lab.pk)
+    set_audited_id(request, lab.pk)
     require_erase(user, lab.pk)
     if request.method == "POST" and "typed" in request.POST:
         return _order_erasure(request, lab, user)
@@ -72,12 +72,12 @@ def erasure(request: HttpRequest, erasure_id: uuid.UUID) -> HttpResponse:
         "erasure": row,
         "lab": row.lab,
         "job": erasure_job(row),
-        "rows": _in_words(row.certificate.get("rows", {})),
+        "rows": _named_counts(row.certificate.get("rows", {})),
     }
     return render(request, "erasure/erasure.html", context)
 
 
-def _in_words(rows: Mapping[str, int]) -> list[tuple[str, int]]:
+def _named_counts(rows: Mapping[str, int]) -> list[tuple[str, int]]:
     """Display names of the models in a certificate with their numbers of rows, without zeros."""
     of = {str(model._meta.model_name): model._meta for model in apps.get_models()}
     return [(_words(of.get(name), name, count), count) for name, count in rows.items() if count]

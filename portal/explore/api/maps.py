@@ -16,7 +16,7 @@ from portal.annotations.selectors.rois import roi_get
 from portal.archive.models import Modality
 from portal.archive.selectors.canvases import canvas_get
 from portal.core.api.views import ApiView, ApiViewSet
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited
 from portal.core.http.files import REVALIDATE
 from portal.embeddings.selectors.encoders import encoder_default
@@ -235,5 +235,5 @@ class LabelConfirmationApi(ApiView):
 
 
 def _roi(request: Request, roi_id: uuid.UUID) -> Any:
-    about(request, roi_id)
+    set_audited_id(request, roi_id)
     return roi_get(user_of(request), roi_id, with_shared=False)

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from portal.annotations.selectors.rois import roi_get
 from portal.core.api.views import ApiView
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import MINUTE_S, AuditRule, audited
 from portal.embeddings.api import RETRY_AFTER_S
 from portal.embeddings.serializers import EmbeddingPendingSerializer
@@ -56,7 +56,7 @@ class SimilarRegionsApi(ApiView):
         roi = roi_get(user, roi_id, with_shared=False)
         serializer = SimilarRegionsParamsSerializer(data=request.query_params)
         serializer.is_valid(raise_exception=True)
-        about(request, roi.pk)
+        set_audited_id(request, roi.pk)
         outcome = similar_regions_or_job(
             roi=roi, user=user, limit=serializer.validated_data["limit"]
         )

@@ -77,7 +77,7 @@ def near_duplicates(
     distances = np.frombuffer(bytes(visible.map.pair_distances), "<f4").tolist()
     for (a, b), distance in zip(rows, distances, strict=True):
         if a in visible.rows and b in visible.rows:
-            by_kind[_between(visible, a, b)].append((a, b, distance))
+            by_kind[_pair_kind(visible, a, b)].append((a, b, distance))
     kinds = [between] if between else list(Between)
     kind_pairs = [(kind, pair) for kind in kinds for pair in by_kind[kind]]
     page = kind_pairs[start : start + count]
@@ -100,7 +100,7 @@ def rois_shown(user: User, ids: set[uuid.UUID]) -> dict[uuid.UUID, Roi]:
     return {roi.pk: roi for roi in rows.defer("geometry", "foreign", "canvas__levels")}
 
 
-def _between(visible: VisibleMap, a: int, b: int) -> Between:
+def _pair_kind(visible: VisibleMap, a: int, b: int) -> Between:
     first, second = visible.rows[a].canvas_id, visible.rows[b].canvas_id
     if first == second:
         return Between.REGIONS

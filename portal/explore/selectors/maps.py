@@ -216,15 +216,15 @@ def map_counts(user: User, row: RegionMap) -> MapCounts:
 
 def has_regions_to_map(user: User, *, lab_id: uuid.UUID, encoder: Encoder | None) -> bool:
     """True if a map would show any region to the person."""
-    return encoder is not None and _of_lab(user, lab_id, encoder.pk).exists()
+    return encoder is not None and _embeddings_of_lab(user, lab_id, encoder.pk).exists()
 
 
 def _current(user: User, row: RegionMap) -> QuerySet[Embedding]:
     """Visible embeddings for maps, ascending."""
-    return _of_lab(user, row.lab_id, row.encoder_id).order_by("pk")
+    return _embeddings_of_lab(user, row.lab_id, row.encoder_id).order_by("pk")
 
 
-def _of_lab(user: User, lab_id: uuid.UUID, encoder_id: uuid.UUID) -> QuerySet[Embedding]:
+def _embeddings_of_lab(user: User, lab_id: uuid.UUID, encoder_id: uuid.UUID) -> QuerySet[Embedding]:
     rows = Embedding.objects.owned_by(user).filter(CURRENT, roi__deleted_at__isnull=True)
     return rows.filter(lab_id=lab_id, encoder_id=encoder_id)
 

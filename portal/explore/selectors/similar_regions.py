@@ -114,7 +114,7 @@ def similar_regions(
     free = np.flatnonzero(is_free)
     nearest = free[np.argsort(distance[free], kind="stable")]
     significance = Significance(calibration_for(sample.encoder), len(free))
-    chosen = _without_overlaps(boxes, nearest, limit)
+    chosen = _drop_overlaps(boxes, nearest, limit)
     bound = conformal_bound(nearest_elsewhere(vectors, _outside(boxes)))
     return SimilarRegions(
         tuple(_region(boxes[at], float(distance[at]), significance, bound) for at in chosen),
@@ -173,7 +173,7 @@ def _is_covered(boxes: ArrayF64, areas: ArrayF64) -> ArrayBool:
     return covered > MAX_COVERED
 
 
-def _without_overlaps(boxes: ArrayF64, nearest: ArrayI64, limit: int) -> list[int]:
+def _drop_overlaps(boxes: ArrayF64, nearest: ArrayI64, limit: int) -> list[int]:
     """First squares, up to ``limit``, that do not overlap an earlier one."""
     chosen: list[int] = []
     for at in nearest.tolist():

@@ -58,7 +58,7 @@ def case_bundle(
     patient = _patient(case) if with_patient and case.patient_key else None
     subject: JsonObject = {"display": "Pseudonymous patient"}
     if patient is not None:
-        subject = {"reference": _urn(_within(case, "patient"))}
+        subject = {"reference": _urn(_derived_uuid(case, "patient"))}
     endpoint, study = _endpoint(case, base), _study(case, canvases, subject, counts, codes)
     if with_patient:
         study |= _clinical(case)
@@ -73,8 +73,8 @@ def case_bundle(
         "timestamp": case.updated_at.isoformat(),
         "entry": [
             {
-                "fullUrl": _urn(_within(case, name)),
-                "resource": {"id": str(_within(case, name)), **resource},
+                "fullUrl": _urn(_derived_uuid(case, name)),
+                "resource": {"id": str(_derived_uuid(case, name)), **resource},
             }
             for name, resource in entries.items()
         ],
@@ -84,7 +84,7 @@ def case_bundle(
 def _report(
     case: Case, subject: JsonObject, codes: Mapping[str, CodedTerm], *, has_images: bool
 ) -> JsonObject:
-    """Preliminary: who signs a report does so elsewhere."""
+    """DiagnosticReport; ``preliminary``, because reports are signed in other systems."""
     resource: JsonObject = {
         "resourceType": "DiagnosticReport",
         "identifier": [_accession(case)],
@@ -104,7 +104,7 @@ def _report(
         "issued": case.updated_at.isoformat(),
     }
     if has_images:
-        resource["imagingStudy"] = [{"reference": _urn(_within(case, "study"))}]
+        resource["imagingStudy"] = [{"reference": _urn(_derived_uuid(case, "study"))}]
     if case.diagnosis:
         resource["conclusion"] = case.diagnosis
     if diagnosis := codes.get("diagnosis"):
@@ -130,7 +130,7 @@ def _study(
         "modality": [_modality(*kind) for kind in kinds],
         "subject": subject,
         "started": case.created_at.isoformat(),
-        "endpoint": [{"reference": _urn(_within(case, "endpoint"))}],
+        "endpoint": [{"reference": _urn(_derived_uuid(case, "endpoint"))}],
         "numberOfSeries": len(canvases),
         "numberOfInstances": sum(counts.get(canvas.pk, 1) for canvas in canvases),
         "series": [
@@ -224,7 +224,7 @@ def _coding(term: CodedTerm) -> dict[str, str]:
     return {"system": term.system, "code": term.code, "display": term.term}
 
 
-def _within(case: Case, name: str) -> uuid.UUID:
+def _derived_uuid(case: Case, name: str) -> uuid.UUID:
     """The same id for the same case each time."""
     return uuid.uuid5(case.pk, name)
 

@@ -66,7 +66,7 @@ def wait_of(waits: Mapping[uuid.UUID, WaitEstimate] | str, job: Job) -> str:
     if wait is None:
         return ""
     place = "Next in the queue" if wait.position == 1 else f"Place {wait.position:,} in the queue"
-    return place if wait.seconds is None else f"{place}, begins {_in(wait.seconds)}"
+    return place if wait.seconds is None else f"{place}, begins {_in_text(wait.seconds)}"
 
 
 @register.filter
@@ -76,7 +76,7 @@ def time_left(job: Job) -> str:
     return "" if seconds is None else f"{about(seconds)} left"
 
 
-def _in(seconds: float) -> str:
+def _in_text(seconds: float) -> str:
     return "now" if seconds < 1 else f"in {about(seconds)}"
 
 

@@ -251,7 +251,7 @@ def _embed_all(
     """Data whose regions the encoder could embed, and their vectors (N, D)."""
     vectors = _load_vectors(folder)
     roi_count = 0
-    for canvas in _by_canvas(data.rois):
+    for canvas in _rois_by_canvas(data.rois):
         for start in range(0, len(canvas), PART_ROIS):
             rois = canvas[start : start + PART_ROIS]
             missing = [roi for roi in rois if _key(roi) not in vectors]
@@ -281,7 +281,7 @@ def _load_vectors(folder: Path) -> dict[str, ArrayF32]:
     return vectors
 
 
-def _by_canvas(ids: Collection[uuid.UUID]) -> Iterator[list[Roi]]:
+def _rois_by_canvas(ids: Collection[uuid.UUID]) -> Iterator[list[Roi]]:
     """Existing ROIs by canvas, in the order of their frames."""
     rois = Roi.objects.live().select_related("canvas", "lab").filter(pk__in=ids)
     ordered = rois.order_by("canvas_id", "frame_pts", "pk")

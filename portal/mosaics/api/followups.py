@@ -17,7 +17,7 @@ from portal.annotations.selectors.rois import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors.canvases import canvas_get
 from portal.core.api.views import ApiViewSet
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited
 from portal.core.http.files import bytes_response
 from portal.jobs.api import job_answered
@@ -87,7 +87,7 @@ class FollowupViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewS
         serializer.is_valid(raise_exception=True)
         user = user_of(request)
         roi = roi_get(user, serializer.validated_data["roi"], with_shared=False)
-        about(request, roi.pk)
+        set_audited_id(request, roi.pk)
         requested = followup_create(
             roi=roi,
             target=canvas_get(user=user, canvas_id=serializer.validated_data["target"]),

@@ -22,7 +22,7 @@ from portal.archive.models import ItemState
 from portal.archive.selectors.items import video_get
 from portal.core.api.paging import Paging
 from portal.core.api.views import ApiViewSet
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
 from portal.jobs.api import job_answered
 from portal.labs.models import TokenArea
@@ -178,7 +178,7 @@ class MosaicViewSet(
         serializer.is_valid(raise_exception=True)
         user = user_of(request)
         video = video_get(user=user, video_id=serializer.validated_data["video"])
-        about(request, video.pk)
+        set_audited_id(request, video.pk)
         requested = services.mosaic_create(
             video=video,
             user=user,
@@ -241,7 +241,7 @@ class MosaicViewSet(
         """Frames that show the point, by the inverse of their transforms; the sharpest first."""
         mosaic = self._mosaic()
         visible = frames_at_point(mosaic, **_query_params(PointSerializer, request))
-        rows = _of_video(mosaic, FrameAtPointSerializer, visible.frames)
+        rows = _video_frames(mosaic, FrameAtPointSerializer, visible.frames)
         return Response({"count": visible.count, "results": rows})
 
     @extend_schema(
@@ -273,7 +273,7 @@ class MosaicViewSet(
         """Frames that show the ROI, at most 200; the sharpest that show all of it first."""
         mosaic, data = self._mosaic(), _query_params(RoiFramesQuerySerializer, request)
         frames = frames_of_roi(mosaic, roi_get(user_of(request), data["roi"]))
-        rows = _of_video(mosaic, RoiInFrameSerializer, frames)
+        rows = _video_frames(mosaic, RoiInFrameSerializer, frames)
         return Response({"count": len(frames), "results": rows})
 
     @extend_schema(parameters=[ComponentQuerySerializer], responses=PNG, filters=False)
@@ -316,7 +316,7 @@ def _query_params(kind: type[serializers.Serializer[Any]], request: Request) -> 
     return dict(query.validated_data)
 
 
-def _of_video(mosaic: Mosaic, kind: type[serializers.Serializer[Any]], frames: Any) -> Any:
+def _video_frames(mosaic: Mosaic, kind: type[serializers.Serializer[Any]], frames: Any) -> Any:
     """Frames with the addresses of their pictures in the mosaic's video."""
     return kind(frames, many=True, context={"canvas_id": mosaic.video.canvas_id}).data
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from portal.annotations.selectors.rois import roi_get
 from portal.core.api.etags import IF_MATCH_VERSION, version_expected
 from portal.core.api.views import ApiView
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import audited, rejections
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
@@ -57,7 +57,7 @@ class RoiTrackApi(ApiView):
         """
         user = user_of(request)
         roi = roi_get(user, roi_id, with_shared=False)
-        about(request, roi.pk)
+        set_audited_id(request, roi.pk)
         serializer = RoiTrackSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         job = roi_track(

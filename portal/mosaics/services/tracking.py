@@ -66,7 +66,8 @@ def roi_track(
     Raises:
         ForbiddenError: not an annotator.
         StaleVersionError: someone else changed it first.
-        ConflictError: deleted or locked. InvalidInputError: not on a video, or nothing to follow.
+        ConflictError: deleted or locked.
+        InvalidInputError: not on a video, or nothing to follow.
     """
     require_annotate(user, roi.lab_id)
     if roi.deleted_at is not None:

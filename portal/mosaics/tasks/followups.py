@@ -54,7 +54,7 @@ def followup_find(context: JobContext, *, followup_id: str) -> JobResult:
 def _has_file(canvas: Canvas) -> bool:
     try:
         return storage.resolve(canvas.pixels_path).is_file()
-    except FileNotFoundError:  # of object storage
+    except FileNotFoundError:  # raised if the bucket lacks it
         return False
 
 

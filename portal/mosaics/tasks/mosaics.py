@@ -83,7 +83,7 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | Non
             progress=context.progress,
             work_dir=stages,
             grows=stages is not None,
-            preview=_in_its_place,
+            preview=_accept_preview,
         )
     except NothingRegisteredError as error:
         mosaic_refused(mosaic=mosaic, frames=[_frame(frame) for frame in error.frames])
@@ -102,7 +102,7 @@ def _seconds(mosaic: Mosaic) -> str:
     return f"From {round(first_s, 2):g} s to {round(last_s, 2):g} s"
 
 
-def _in_its_place(path: Path) -> None:
+def _accept_preview(path: Path) -> None:
     """Accept the preview's path: it is among the stages, where the web process reads it."""
 
 

@@ -193,7 +193,7 @@ def case_mosaics(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
 
 def case_section(request: HttpRequest, case: Case) -> str:
     """The mosaics of a case, below its slides and videos."""
-    mosaics = _of_case(request, case.pk)
+    mosaics = _mosaics_of_case(request, case.pk)
     if not mosaics:
         return ""
     cards = _cards(mosaics, user_of(request))
@@ -205,7 +205,7 @@ def video_action(request: HttpRequest, video: Video) -> str:
     """On a ready video: build its mosaic, or the way to those there are."""
     if video.state != ItemState.READY:
         return ""
-    mosaics = [m for m in _of_case(request, video.case_id) if m.video_id == video.pk]
+    mosaics = [m for m in _mosaics_of_case(request, video.case_id) if m.video_id == video.pk]
     if not mosaics and not _may_build(request, video.lab_id):
         return ""
     context = {"video": video, "count": len(mosaics)}
@@ -320,7 +320,7 @@ def _png_sizes(canvas: Canvas) -> list[int]:
     return [*smaller, full] if full <= PNG_LARGEST else smaller
 
 
-def _of_case(request: HttpRequest, case_id: uuid.UUID) -> list[Mosaic]:
+def _mosaics_of_case(request: HttpRequest, case_id: uuid.UUID) -> list[Mosaic]:
     """Mosaics of the case, queried one time per request for any number of videos."""
     mosaics_of: dict[uuid.UUID, list[Mosaic]] = request.__dict__.setdefault("_case_mosaics", {})
     if case_id not in mosaics_of:

@@ -33,7 +33,8 @@ class ClientLimits:
         write_s: Time after which a client that reads nothing of its response is disconnected.
         head_bytes: Size of request line and headers, of trailers, and of a chunk's own line.
         chunks: Number of chunks of a body without a length, which is small.
-        connections: Open connections. per_address: From one address (0: no limit).
+        connections: Open connections.
+        per_address: From one address (0: no limit).
     """
 
     head_s: float = 15

@@ -95,7 +95,8 @@ def decision_undo(*, study: Study, user: User, finding: uuid.UUID, is_again: boo
     """Undo a decision and delete its consensus region, unless the region was drawn by hand.
 
     Raises:
-        ForbiddenError. NotFoundError: there is no decision, unless ``is_again``.
+        ForbiddenError.
+    NotFoundError: there is no decision, unless ``is_again``.
     """
     require_adjudicate(user, study)
     decision = Decision.objects.select_related("roi").filter(study=study, finding=finding).first()

@@ -150,7 +150,7 @@ def reopen(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
         messages.error(request, error.message)
     else:
         messages.success(request, f"“{row.canvas.name}” was returned to {row.person}.")
-    return _back(request, row)
+    return _redirect_back(request, row)
 
 
 @audited(POST=rejections("assignment.removed", "assignment", "assignment_id"))
@@ -160,7 +160,7 @@ def remove(request: HttpRequest, assignment_id: uuid.UUID) -> HttpResponse:
     row = assignment_get(user_of(request), assignment_id)
     services.assignment_remove(assignment=row, user=user_of(request))
     messages.success(request, f"“{row.canvas.name}” is no longer assigned to {row.person}.")
-    return _back(request, row)
+    return _redirect_back(request, row)
 
 
 def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
@@ -284,7 +284,7 @@ def _lab_managed(request: HttpRequest, user: User) -> Lab:
     return lab
 
 
-def _back(request: HttpRequest, row: Assignment) -> HttpResponse:
+def _redirect_back(request: HttpRequest, row: Assignment) -> HttpResponse:
     if row.study_id:
         return redirect("reader_studies:study", row.study_id)
     return redirect(f"{reverse('reader_studies:assigned')}?lab={row.lab.slug}")

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from portal.annotations.selectors.rois import roi_get
 from portal.core.api.views import ApiView
 from portal.core.errors import NotFoundError
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import MINUTE_S, AuditRule, audited
 from portal.embeddings.api import RETRY_AFTER_S
 from portal.embeddings.models import Encoder
@@ -58,7 +58,7 @@ class RoiExplanationApi(ApiView):
         other = roi_get(user, other_id, with_shared=False)
         if roi.deleted_at or other.deleted_at:
             raise NotFoundError("This region was deleted.")
-        about(request, roi.pk)
+        set_audited_id(request, roi.pk)
         outcome = roi_match_explain(roi=roi, other=other, lab_id=lab_id, user=user)
         return _answer(request, outcome, encoder_for(roi))
 
@@ -80,7 +80,7 @@ class QueryExplanationApi(ApiView):
         user = user_of(request)
         query = query_get(user, query_id)
         other = roi_get(user, other_id, with_shared=False)
-        about(request, query.pk)
+        set_audited_id(request, query.pk)
         outcome = query_match_explain(query=query, other=other, user=user)
         return _answer(request, outcome, encoder_of_query(query))
 

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.core.api.views import ApiViewSet
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited
 from portal.core.http.bodies import API_BODY_BYTES
 from portal.embeddings.api import RETRY_AFTER_S
@@ -73,7 +73,7 @@ class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[
             lab_id = serializer.validated_data.get("lab")
             lab = lab_chosen(user, lab_id, at_least=Role.VIEWER)
         query = query_create(data=serializer.query_data(lab), user=user)
-        about(request, query.pk)
+        set_audited_id(request, query.pk)
         data = QuerySerializer(query, context={"request": request}).data
         job = query_job(query)
         return job_accepted(job, request, **data) if job else Response(data, status=201)
@@ -83,7 +83,7 @@ class QueryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ApiViewSet[
         """Delete a query of the user, with its picture."""
         query = self.get_object()
         query_remove(query=query, user=user_of(request))
-        about(request, query.lab_id)
+        set_audited_id(request, query.lab_id)
         return Response(status=204)
 
     @extend_schema(

@@ -18,7 +18,7 @@ from ml.types import JsonObject
 from portal.annotations.selectors.rois import roi_get
 from portal.core.api.views import ApiViewSet
 from portal.core.errors import InvalidInputError
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, rejections
 from portal.embeddings.api import RETRY_AFTER_S
 from portal.embeddings.serializers import EmbeddingPendingSerializer
@@ -112,14 +112,14 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
             response = job_accepted(outcome, request, report=None)
             response["Retry-After"] = str(RETRY_AFTER_S)
             return response
-        about(request, outcome.pk)
-        return Response(_whole(request, report_get(user, outcome.pk)), status=201)
+        set_audited_id(request, outcome.pk)
+        return Response(_report_json(request, report_get(user, outcome.pk)), status=201)
 
     @extend_schema(responses=ReportDetailSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:
         """A report with its results, except those erased with their patient."""
         user = user_of(request)
-        return Response(_whole(request, report_get(user, self.get_object().pk)))
+        return Response(_report_json(request, report_get(user, self.get_object().pk)))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
@@ -180,7 +180,7 @@ class ReportViewSet(mixins.ListModelMixin, ApiViewSet[Report]):
         return report_response(request, user, report_get(user, self.get_object().pk))
 
 
-def _whole(request: Request, report: Report) -> JsonObject:
+def _report_json(request: Request, report: Report) -> JsonObject:
     user = user_of(request)
     interpretation = report_interpretation(user, report)
     return report_represent(report, report_regions(user, report), interpretation) | {

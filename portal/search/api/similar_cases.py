@@ -15,7 +15,7 @@ from portal.annotations.selectors.labels import label_get
 from portal.annotations.selectors.rois import roi_get
 from portal.core.api.views import ApiView
 from portal.core.errors import NotFoundError
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import AuditRule, audited
 from portal.embeddings.api import RETRY_AFTER_S
 from portal.embeddings.serializers import EmbeddingPendingSerializer
@@ -131,7 +131,7 @@ class RoiJudgementsApi(ApiView, GenericAPIView[Judgement]):
         roi = roi_get(user, roi_id, with_shared=False)
         serializer = JudgementSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        about(request, roi.pk)
+        set_audited_id(request, roi.pk)
         judgement: Judgement = judgement_set(
             roi=roi,
             other_id=serializer.validated_data["other_id"],
@@ -156,7 +156,7 @@ class RoiJudgementApi(ApiView):
         """Delete a judgement of the user."""
         user = user_of(request)
         roi = roi_get(user, roi_id, with_shared=False)
-        about(request, roi.pk)
+        set_audited_id(request, roi.pk)
         judgement_clear(roi=roi, other_id=other_id, user=user)
         return Response(status=204)
 
@@ -164,7 +164,7 @@ class RoiJudgementApi(ApiView):
 def _answer(request: Request, roi_id: uuid.UUID, data: Mapping[str, Any]) -> Response:
     user = user_of(request)
     roi, lab_id = roi_to_search(user, roi_id)
-    about(request, roi.pk)
+    set_audited_id(request, roi.pk)
     outcome = roi_search(
         roi=roi,
         lab_id=lab_id,

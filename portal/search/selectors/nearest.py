@@ -193,11 +193,11 @@ class Candidates:
                 parts.append(self._index.search(vector, k, allowed=allowed, excluded=excluded))
             except IndexUnreachableError:
                 logger.exception("the index server does not answer; the database is searched")
-                self._without_index()
+                self._drop_index()
                 return self._nearest(vector, k)
         return exact_merge(parts, k)
 
-    def _without_index(self) -> None:
+    def _drop_index(self) -> None:
         """Take every current embedding from the database from now on."""
         self._index = None
         self._newer_ids, self._newer = deltas.get(self._scope, ids_newer(self._scope, None))

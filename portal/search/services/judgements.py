@@ -23,7 +23,7 @@ def judgement_set(*, roi: Roi, other_id: uuid.UUID, verdict: Verdict, user: User
         InvalidInputError: The region is the ROI itself.
     """
     require_role(user, roi.lab_id, at_least=Role.ANNOTATOR)
-    other = _other(roi, other_id, user)
+    other = _judged_roi(roi, other_id, user)
     with transaction.atomic():
         judgement, _ = Judgement.objects.update_or_create(
             roi=roi, other=other, user=user, defaults={"verdict": verdict, "lab_id": roi.lab_id}
@@ -34,11 +34,11 @@ def judgement_set(*, roi: Roi, other_id: uuid.UUID, verdict: Verdict, user: User
 def judgement_clear(*, roi: Roi, other_id: uuid.UUID, user: User) -> None:
     """Delete a judgement, if there is one. Raises as ``judgement_set``."""
     require_role(user, roi.lab_id, at_least=Role.ANNOTATOR)
-    other = _other(roi, other_id, user)
+    other = _judged_roi(roi, other_id, user)
     Judgement.objects.owned_by(user).filter(roi=roi, other=other, user=user).delete()
 
 
-def _other(roi: Roi, other_id: uuid.UUID, user: User) -> Roi:
+def _judged_roi(roi: Roi, other_id: uuid.UUID, user: User) -> Roi:
     other = roi_get(user, other_id, with_shared=False)
     if other.lab_id != roi.lab_id or other.deleted_at is not None:
         raise NotFoundError("There is no such region in this lab.")

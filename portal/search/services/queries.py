@@ -204,13 +204,13 @@ def _submit(query: Query) -> Job:
 def _new(data: QueryData, user: User) -> Query:
     liked, unliked, lab_id = _examples(user, data)
     if data.source == QuerySource.PICTURE:
-        query = _of_picture(data)
+        query = _query_of_picture(data)
     elif data.source == QuerySource.EXAMPLES:
-        query = _of_examples(data, liked)
+        query = _query_of_examples(data, liked)
     elif data.source == QuerySource.AREA and data.roi_id:
-        query = _of_roi(data.roi_id, user)
+        query = _query_of_roi(data.roi_id, user)
     else:
-        query = _of_canvas(data, user)
+        query = _query_of_canvas(data, user)
     if lab_id not in (None, query.lab_id):
         raise NotFoundError("There is no such region in this lab.")
     query.source = data.source
@@ -228,7 +228,7 @@ def _copy_of(query_id: uuid.UUID, user: User) -> Query:
     return Query(**copied)
 
 
-def _of_roi(roi_id: uuid.UUID, user: User) -> Query:
+def _query_of_roi(roi_id: uuid.UUID, user: User) -> Query:
     (roi,) = _rois(user, [roi_id])
     kind = roi.canvas.modality
     if roi.shape in MARKS:
@@ -238,7 +238,7 @@ def _of_roi(roi_id: uuid.UUID, user: User) -> Query:
     )
 
 
-def _of_picture(data: QueryData) -> Query:
+def _query_of_picture(data: QueryData) -> Query:
     if not data.upload:
         raise InvalidInputError("picture: choose a file.")
     if len(data.upload) > PICTURE_BYTES:
@@ -256,7 +256,7 @@ def _of_picture(data: QueryData) -> Query:
     return Query(lab=data.lab, kind=data.kind, mpp=data.mpp, upload=data.upload)
 
 
-def _of_examples(data: QueryData, liked: list[Roi]) -> Query:
+def _query_of_examples(data: QueryData, liked: list[Roi]) -> Query:
     if not liked:
         raise InvalidInputError("liked: give at least one region that hits should be like.")
     kinds = {roi.canvas.modality for roi in liked}
@@ -267,7 +267,7 @@ def _of_examples(data: QueryData, liked: list[Roi]) -> Query:
     return Query(lab=liked[0].lab, kind=kinds.pop())
 
 
-def _of_canvas(data: QueryData, user: User) -> Query:
+def _query_of_canvas(data: QueryData, user: User) -> Query:
     canvas = _canvas(user, data.canvas_id)
     is_video = canvas.kind == CanvasKind.VIDEO
     query = Query(lab=canvas.lab, canvas=canvas, kind=canvas.modality)

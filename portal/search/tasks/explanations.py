@@ -95,7 +95,7 @@ def _explain(context: JobContext, network: RegionEncoder, row: Explanation) -> M
         other_explained = explain_regions(
             other, *(region.placed(other) for region in both), progress=progress
         )
-    explanation = _of_patches(*explained)
+    explanation = _patch_explanation(*explained)
     brought = other_explained[1:] if other.normalises else explained[1:]
     stain_notes = [region.stain_note for region in brought if not region.is_normalised]
     overlap = float(colour_overlap(explained[1].colours, explained[2].colours))
@@ -177,7 +177,7 @@ def _searched_with(stack: ExitStack, row: Explanation) -> _Open | _Picture:
     )
 
 
-def _of_patches(explained: PairExplanation, a: Vertices, b: Vertices) -> MatchExplanation:
+def _patch_explanation(explained: PairExplanation, a: Vertices, b: Vertices) -> MatchExplanation:
     half_a, half_b = explained.half_from()
     return MatchExplanation(
         similarity=explained.similarity,

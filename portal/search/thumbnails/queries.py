@@ -90,7 +90,7 @@ def query_picture(
     region, scale = query_region(query), scale or query_scale(query)
     window = query_window(query, picture, scale)
     if region is None:
-        return _of_picture(query, picture, window)
+        return _render_picture(query, picture, window)
     # Queries never change.
     path = storage.cache_folder(region.canvas.pk) / "queries" / f"{query.pk}{tag}.jpg"
     try:
@@ -114,7 +114,7 @@ def _window_of_picture(query: Query, picture: ThumbnailSize, scale: Scale | None
     return (query.width_px - width) / 2, (query.height_px - height) / 2, width, height
 
 
-def _of_picture(query: Query, picture: ThumbnailSize, window: Window) -> bytes:
+def _render_picture(query: Query, picture: ThumbnailSize, window: Window) -> bytes:
     if not query.picture:
         raise NotFoundError("This query has no picture.")
     with Image.open(io.BytesIO(bytes(query.picture)), formats=("JPEG",)) as stored:

@@ -98,7 +98,7 @@ def query_explanation(
         "back": reverse("search:query", args=[query.pk]),
         "encoder": encoder_of_query(query),
     }
-    return _explanation_response(request, context, *_of_query(query, other))
+    return _explanation_response(request, context, *_query_subject(query, other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class _Subject:
     window: Window
 
 
-def _of_query(query: Query, other: Roi) -> tuple[_Subject, Scale | None]:
+def _query_subject(query: Query, other: Roi) -> tuple[_Subject, Scale | None]:
     scale_used = query_scale(query, CLOSE)
     scale = _scale_for(scale_used, scale_of(other, CLOSE)) if scale_used else None
     region = query_region(query)

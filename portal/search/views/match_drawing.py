@@ -57,14 +57,14 @@ class Mark:
     @property
     def middle(self) -> Point:
         """Start point of its line."""
-        return self._within(self.x + self.side / 2, self.y + self.side / 2, 0)
+        return self._clamp_point(self.x + self.side / 2, self.y + self.side / 2, 0)
 
     @property
     def badge(self) -> Point:
         """Position of its number."""
-        return self._within(self.x, self.y, _BADGE_PX)
+        return self._clamp_point(self.x, self.y, _BADGE_PX)
 
-    def _within(self, x: float, y: float, margin: int) -> Point:
+    def _clamp_point(self, x: float, y: float, margin: int) -> Point:
         left, right = self.left + margin, self.left + CLOSE.width_px - margin
         return min(max(x, left), right), min(max(y, margin), CLOSE.height_px - margin)
 
@@ -118,13 +118,13 @@ def drawn(explanation: MatchExplanation, a: Pane, b: Pane) -> Drawing:
         right=right,
         addresses=(a.address, b.address),
         heat=heat,
-        lines=_of_points(a, b, right)
+        lines=_point_lines(a, b, right)
         if explanation.is_of_points
-        else _of_pairs(explanation, a, b, right),
+        else _pair_lines(explanation, a, b, right),
     )
 
 
-def _of_pairs(explanation: MatchExplanation, a: Pane, b: Pane, right: int) -> tuple[Line, ...]:
+def _pair_lines(explanation: MatchExplanation, a: Pane, b: Pane, right: int) -> tuple[Line, ...]:
     average = max((explanation.similarity or 0.0) / (len(a.patches) * len(b.patches)), 1e-12)
     return tuple(
         Line(
@@ -137,7 +137,7 @@ def _of_pairs(explanation: MatchExplanation, a: Pane, b: Pane, right: int) -> tu
     )
 
 
-def _of_points(a: Pane, b: Pane, right: int) -> tuple[Line, ...]:
+def _point_lines(a: Pane, b: Pane, right: int) -> tuple[Line, ...]:
     both = list(zip(a.points, b.points, strict=True))[:_MAX_POINTS]
     return tuple(
         Line(0, _mark((*x, *x), a.window, 0), _mark((*y, *y), b.window, right)) for x, y in both

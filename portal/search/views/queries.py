@@ -25,7 +25,7 @@ from portal.core.errors import (
     PortalError,
     TooLargeInputError,
 )
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import HOUR_S, MINUTE_S, AuditRule, audited, not_audited
 from portal.core.http.bodies import receives_files, require_csrf
 from portal.core.http.htmx import wants_part
@@ -73,7 +73,7 @@ def ask(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         raise InvalidInputError(f"This cannot be searched with: {json.dumps(form.errors)}")
     query = query_create(data=form.query_data(), user=user_of(request))
-    about(request, query.pk)
+    set_audited_id(request, query.pk)
     return redirect("search:query", query_id=query.pk)
 
 
@@ -91,7 +91,7 @@ def picture(request: HttpRequest) -> HttpResponse:
             if form.is_valid():
                 lab = lab_get(user, chosen=chosen)
                 query = query_create(data=form.query_data(lab), user=user)
-                about(request, query.pk)
+                set_audited_id(request, query.pk)
                 return redirect("search:query", query_id=query.pk)
         except ForbiddenError:
             raise  # sent from another site
@@ -140,7 +140,7 @@ def query_remove(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
     user = user_of(request)
     query = query_get(user, query_id)
     query_services.query_remove(query=query, user=user)
-    about(request, query.lab_id)
+    set_audited_id(request, query.lab_id)
     messages.success(request, "The query was removed.")
     return redirect("search:queries")
 

@@ -23,7 +23,7 @@ from portal.core.errors import (
     NotFoundError,
     StaleVersionError,
 )
-from portal.core.http.acting import about
+from portal.core.http.acting import set_audited_id
 from portal.core.http.audit_rules import (
     HOUR_S,
     MINUTE_S,
@@ -204,7 +204,7 @@ def report_delete(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
     user = user_of(request)
     report = report_get(user, report_id)
     report_services.report_delete(report=report, user=user)
-    about(request, report.pk)
+    set_audited_id(request, report.pk)
     messages.success(request, "The report was deleted.")
     return redirect("search:reports")
 

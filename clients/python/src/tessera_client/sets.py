@@ -39,7 +39,8 @@ class PackedSet:
     """An archive of files, used like a ``LocalFile``, whose bytes are made on reading.
 
     Attributes:
-        path: nominal path of the archive. size, sha256: of the archive.
+        path: nominal path of the archive.
+        size, sha256: of the archive.
         parts: bytes, or paths of files, each with its size, in order.
     """
 
@@ -53,7 +54,8 @@ class PackedSet:
         """Read all files twice: for their checksums, and for that of the archive.
 
         Args:
-            path: the file or folder that is sent. files: all its files, next to or below it.
+            path: the file or folder that is sent.
+            files: all its files, next to or below it.
         Raises:
             OSError: one cannot be read.
         """

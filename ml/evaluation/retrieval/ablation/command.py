@@ -50,7 +50,8 @@ class Row(TypedDict):
     """One network; values by K.
 
     Attributes:
-        seed_values: score of each seed. gains: over the mean of the vertices.
+        seed_values: score of each seed.
+        gains: over the mean of the vertices.
         edge_gains: over the network without edges of the same training.
     """
 
@@ -76,7 +77,8 @@ class SetResult(TypedDict):
     Attributes:
         vertices: least, median and largest number of a region.
         connected: mean share of the pairs of vertices that an edge connects.
-        imbalance: see ``Folds``. unscored: regions without a right answer.
+        imbalance: see ``Folds``.
+        unscored: regions without a right answer.
         mean, chance: scores of the untrained mean and of random rankings, by K.
         without_labels: gain of self-supervised over supervised by architecture and K.
     """

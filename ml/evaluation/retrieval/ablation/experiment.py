@@ -59,7 +59,8 @@ class Precisions:
     """Average precision of each query, for each of ``LENGTHS``.
 
     Attributes:
-        mean: (K, Q) of the untrained mean of the vertices. chance: (K, Q) of random rankings.
+        mean: (K, Q) of the untrained mean of the vertices.
+        chance: (K, Q) of random rankings.
         networks: (seeds, K, Q) by architecture and training.
         patients: (Q,) of the queries.
         unscored: number of regions without a right answer.
@@ -201,7 +202,8 @@ class _Queries:
     """Leave one out, without the query's own patient.
 
     Attributes:
-        labels: (N,) of all regions. number: (N,) their folds.
+        labels: (N,) of all regions.
+        number: (N,) their folds.
         allowed: (N, N) bool, whether a region is in the gallery of a query.
         scored: queries with a right answer.
     """
@@ -218,10 +220,10 @@ class _Queries:
         allowed = patients[:, None] != patients[None]
         if only_fold:
             allowed &= number[:, None] == number[None]
-        return cls._of(labels, number, allowed)
+        return cls._with_matches(labels, number, allowed)
 
     @classmethod
-    def _of(cls, labels: ArrayStr, number: ArrayI64, allowed: ArrayBool) -> _Queries:
+    def _with_matches(cls, labels: ArrayStr, number: ArrayI64, allowed: ArrayBool) -> _Queries:
         right = allowed & (labels[:, None] == labels[None])
         return cls(labels, number, allowed, np.flatnonzero(right.any(axis=1)))
 
@@ -229,7 +231,7 @@ class _Queries:
         """Queries and galleries without the regions of a fold."""
         is_kept = self.number != fold
         allowed = self.allowed & is_kept[:, None] & is_kept[None]
-        return self._of(self.labels, self.number, allowed)
+        return self._with_matches(self.labels, self.number, allowed)
 
     def of_fold(self, fold: int) -> ArrayI64:
         return self.scored[self.number[self.scored] == fold]

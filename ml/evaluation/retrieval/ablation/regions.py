@@ -84,7 +84,8 @@ def labelled_graphs(
     """Read or compute the graphs of a data set.
 
     Args:
-        data: folder that paths start from. cache: folder of the features.
+        data: folder that paths start from.
+        cache: folder of the features.
     Raises:
         BadInputError: missing files, or no region with tissue.
     """
@@ -114,7 +115,7 @@ def labelled_graphs(
             RoiRecord(Path(image), patient, label, mpp, None)
             for image, patient, label, mpp in stored["records"]
         ),
-        tuple(_in_metric(graph, encoder) for graph in graphs),
+        tuple(_apply_metric(graph, encoder) for graph in graphs),
         stored["dropped"],
         f"{key} {MAX_VERTICES}",
     )
@@ -139,7 +140,7 @@ def _compute(regions: Iterator[_Source], encoder: RoiEncoder, features: Path, ab
     write_text(about, json.dumps({"records": records, "dropped": dropped}))
 
 
-def _in_metric(graph: RoiGraph, encoder: RoiEncoder) -> RoiGraph:
+def _apply_metric(graph: RoiGraph, encoder: RoiEncoder) -> RoiGraph:
     with torch.inference_mode():
         vertices = encoder.network.vertices(torch.from_numpy(graph.x)).numpy()
     # The metric has a mean squared length of one.

@@ -16,7 +16,8 @@ class PlaceRegion:
     """One place in one frame.
 
     Attributes:
-        frame: index of the frame. place: number of the place in its scene.
+        frame: index of the frame.
+        place: number of the place in its scene.
         outline: (K, 2) float64, pixels of the frame.
     """
 
@@ -35,9 +36,11 @@ class Scene:
     """One recording.
 
     Attributes:
-        name: of the recording. truth: "sweep" or "kinds" (simulated), or "sfm" (structure from
+        name: of the recording.
+        truth: "sweep" or "kinds" (simulated), or "sfm" (structure from
             motion).
-        frames: (H, W, 3) uint8 RGB each. mask: (H, W) bool field of view.
+        frames: (H, W, 3) uint8 RGB each.
+        mask: (H, W) bool field of view.
         regions: of all places.
         visits: (N,) visit of each frame. Frames are far from each other if they are of two
             visits, or at least ``far_gap`` apart.

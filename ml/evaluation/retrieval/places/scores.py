@@ -42,8 +42,10 @@ class PlaceQuery:
     """One search.
 
     Attributes:
-        scene: number of the scene. index: of the region that is searched for.
-        gallery: (M,) int64 regions it is searched among. same: (M,) bool, which show its place.
+        scene: number of the scene.
+        index: of the region that is searched for.
+        gallery: (M,) int64 regions it is searched among.
+        same: (M,) bool, which show its place.
     """
 
     scene: int

@@ -56,7 +56,8 @@ class PairedCells:
 
     Attributes:
         xy_a, xy_b: (N, 2) float64 centres, x right, y down, in either section.
-        side_px: of a cell. overlap: of the outlines, intersection over union.
+        side_px: of a cell.
+        overlap: of the outlines, intersection over union.
     """
 
     xy_a: ArrayF64
@@ -71,7 +72,8 @@ def paired_cells(
     """Cells on tissue of a section, and their positions in the next.
 
     Args:
-        cell_um: side of a cell. stride_um: between their centres; by default the side, so that
+        cell_um: side of a cell.
+        stride_um: between their centres; by default the side, so that
             cells do not overlap.
     Raises:
         BadInputError: the outlines do not fit on each other, or fewer than five cells on tissue.

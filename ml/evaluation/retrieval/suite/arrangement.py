@@ -72,7 +72,9 @@ def collages_of(config: SetConfig, blocks: Mapping[str, Sequence[Block]]) -> Sui
         for turn in range(_COLLAGES if len(pieces) >= MIN_PIECES else 0):
             pixels = collage(pieces, np.random.default_rng((number, turn)))
             key = f"{config.path} {patient} {turn}"
-            large_regions.append(LargeRegion(key, patient, patient, partial(_same, pixels)))
+            large_regions.append(
+                LargeRegion(key, patient, patient, partial(_return_pixels, pixels))
+            )
     return part_set(config, large_regions)
 
 
@@ -115,14 +117,14 @@ def part_set(config: SetConfig, large_regions: Sequence[LargeRegion]) -> SuiteSe
     gallery: list[int] = []
     numbers = []
     for at, section in enumerate(large_regions):
-        numbers.append(add(section, "whole", partial(_whole, section)))
+        numbers.append(add(section, "whole", partial(_read_region, section)))
         gallery.append(numbers[-1])
         for copy in range(config.rearranged):
-            read = partial(_rearrange, section, (at, copy))
+            read = partial(_read_rearranged, section, (at, copy))
             gallery.append(add(section, f"rearranged {copy}", read))
     members = np.array(gallery, np.int64)
     tasks = []
-    for name, read_part in ((HALF, _half), (OCCLUDED, _occlude)):
+    for name, read_part in ((HALF, _read_half), (OCCLUDED, _read_occluded)):
         queries = [
             SuiteQuery(
                 add(section, name, partial(read_part, section, at)),
@@ -152,7 +154,7 @@ def _tissue_corners(pixels: ImageU8, side: int) -> list[tuple[int, int]]:
     ]
 
 
-def _same(pixels: ImageU8) -> ImageU8:
+def _return_pixels(pixels: ImageU8) -> ImageU8:
     return pixels
 
 
@@ -160,15 +162,15 @@ def _window(pixels: ImageU8, left: int, top: int, side: int) -> ImageU8:
     return np.ascontiguousarray(pixels[top : top + side, left : left + side])
 
 
-def _whole(section: LargeRegion) -> RegionImage:
+def _read_region(section: LargeRegion) -> RegionImage:
     return RegionImage(section.read(), None, READ_MPP)
 
 
-def _rearrange(section: LargeRegion, seed: tuple[int, int]) -> RegionImage:
+def _read_rearranged(section: LargeRegion, seed: tuple[int, int]) -> RegionImage:
     return RegionImage(rearranged(section.read(), np.random.default_rng(seed)), None, READ_MPP)
 
 
-def _half(section: LargeRegion, number: int) -> RegionImage:
+def _read_half(section: LargeRegion, number: int) -> RegionImage:
     """Left, right, upper or lower half, in turn."""
     pixels = section.read()
     middle = pixels.shape[0] // 2
@@ -176,7 +178,7 @@ def _half(section: LargeRegion, number: int) -> RegionImage:
     return RegionImage(np.ascontiguousarray(halves[number % 4]), None, READ_MPP)
 
 
-def _occlude(section: LargeRegion, number: int) -> RegionImage:
+def _read_occluded(section: LargeRegion, number: int) -> RegionImage:
     """Region without a disc of a third of its area at a random corner of a smaller window."""
     pixels = np.ascontiguousarray(section.read()[_SHIFT_PX:, _SHIFT_PX:])
     height, width = pixels.shape[:2]

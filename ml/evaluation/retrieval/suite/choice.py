@@ -23,7 +23,9 @@ class Margin:
     """Margin of an encoder over the baselines.
 
     Attributes:
-        sets: margin of each set. mean: over the sets. worst: the least of them.
+        sets: margin of each set.
+        mean: over the sets.
+        worst: the least of them.
     """
 
     sets: dict[str, float]
@@ -41,8 +43,10 @@ class ChoiceWithout:
     """The choice made without one set.
 
     Attributes:
-        chosen: encoder chosen by the other sets. margin: its margin on the set left out.
-        best: best encoder on the set left out. best_margin: its margin.
+        chosen: encoder chosen by the other sets.
+        margin: its margin on the set left out.
+        best: best encoder on the set left out.
+        best_margin: its margin.
     """
 
     chosen: str
@@ -56,8 +60,10 @@ class SuiteChoice:
     """The chosen encoder, and the optimism of choices of this kind.
 
     Attributes:
-        chosen: name. passes: whether its worst set is not below the best baseline.
-        margins: of each encoder. left_out: by set.
+        chosen: name.
+        passes: whether its worst set is not below the best baseline.
+        margins: of each encoder.
+        left_out: by set.
         cost: mean margin of the chosen encoder, less that of the choices without each set.
     """
 
@@ -91,7 +97,7 @@ def choose(margins: Mapping[str, Margin]) -> SuiteChoice:
     """
     chosen = _best(margins)
     sets = list(margins[chosen].sets)
-    left_out = {name: _without(margins, name) for name in sets} if len(sets) > 1 else {}
+    left_out = {name: _choice_without(margins, name) for name in sets} if len(sets) > 1 else {}
     honest = [choice.margin for choice in left_out.values()]
     return SuiteChoice(
         chosen=chosen,
@@ -108,7 +114,7 @@ def _best(margins: Mapping[str, Margin]) -> str:
     return max(allowed, key=lambda name: allowed[name].mean)
 
 
-def _without(margins: Mapping[str, Margin], name: str) -> ChoiceWithout:
+def _choice_without(margins: Mapping[str, Margin], name: str) -> ChoiceWithout:
     other_margins = {
         encoder: _margin({key: value for key, value in m.sets.items() if key != name})
         for encoder, m in margins.items()

@@ -25,7 +25,9 @@ class SuiteReport(SuiteResult):
     """Result of the command.
 
     Attributes:
-        suite: name of the file. choose: whether a choice was requested. plots: files written.
+        suite: name of the file.
+        choose: whether a choice was requested.
+        plots: files written.
     """
 
     suite: str

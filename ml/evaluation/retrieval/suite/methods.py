@@ -36,7 +36,8 @@ class SuiteMethod:
     """One row of the table.
 
     Attributes:
-        name: unique in a run. key: of configuration and weights; another key, other vectors.
+        name: unique in a run.
+        key: of configuration and weights; another key, other vectors.
         baseline: whether it is a baseline.
         embed: vector of a region.
         about: the encoder, for the report.

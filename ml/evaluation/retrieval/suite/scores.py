@@ -34,8 +34,10 @@ class Scores:
     """One cell of the table: a task under one condition.
 
     Attributes:
-        score: mAP@k, the mean over classes. interval: 95 %, over patients.
-        by_label: of each class. mean: over queries, as ``evaluate retrieval`` gives it.
+        score: mAP@k, the mean over classes.
+        interval: 95 %, over patients.
+        by_label: of each class.
+        mean: over queries, as ``evaluate retrieval`` gives it.
         draws: score of each draw of the swap; empty without a swap.
     """
 
@@ -94,7 +96,8 @@ def called_close(
     """Shares of close nearest right answers, and of close nearest unrelated regions.
 
     Args:
-        vectors: (N, D) of all items. unrelated: (M, D) of regions unrelated to every item.
+        vectors: (N, D) of all items.
+        unrelated: (M, D) of regions unrelated to every item.
     """
     related, wrong = [], []
     for number, query in enumerate(task.queries):
@@ -156,7 +159,7 @@ def _scores(task: Task, runs: Sequence[ArrayF64], config: SuiteConfig) -> Scores
     return Scores(
         score=macro_mean(mean, labels),
         interval=interval_of(drawn),
-        by_label=_by_label(mean, labels),
+        by_label=_means_by_label(mean, labels),
         mean=float(mean.mean()),
         draws=tuple(macro_mean(run, labels) for run in runs) if len(runs) > 1 else (),
     )
@@ -167,7 +170,7 @@ def _precision(relevant: ArrayBool, distance: ArrayF64, k: int) -> float:
     return average_precision_at_k(relevant[order], k=k, n_relevant=int(relevant.sum()))
 
 
-def _by_label(values: ArrayF64, labels: Sequence[str]) -> dict[str, float]:
+def _means_by_label(values: ArrayF64, labels: Sequence[str]) -> dict[str, float]:
     names = np.asarray(labels)
     return {str(name): float(values[names == name].mean()) for name in np.unique(names)}
 

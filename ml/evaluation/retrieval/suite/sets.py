@@ -45,7 +45,8 @@ class SuiteQuery:
     """One query.
 
     Attributes:
-        item: the query. gallery: (G,) items, none of its own patient if the set has patients.
+        item: the query.
+        gallery: (G,) items, none of its own patient if the set has patients.
         relevant: (G,) bool.
         label: class, over which scores are averaged first.
         group: unit of the bootstrap: the patient.

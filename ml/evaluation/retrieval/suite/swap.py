@@ -26,7 +26,8 @@ class Stained:
     """A stain batch and its stains.
 
     Attributes:
-        name: of a patient, or of one section. patient: of the batch.
+        name: of a patient, or of one section.
+        patient: of the batch.
     """
 
     name: str

@@ -128,8 +128,10 @@ class _Regions:
     """Graphs joined once, from which views are taken.
 
     Attributes:
-        x: (N, C) vertices of all graphs. sizes, starts: (R,) vertices of each graph.
-        edges: (2, M) within each graph, joined. edge_sizes, edge_starts: (R,).
+        x: (N, C) vertices of all graphs.
+        sizes, starts: (R,) vertices of each graph.
+        edges: (2, M) within each graph, joined.
+        edge_sizes, edge_starts: (R,).
     """
 
     x: ArrayF32
@@ -155,9 +157,14 @@ class _Regions:
     def views(
         self, rows: ArrayI64, rng: np.random.Generator, drop: tuple[float, float]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Join views of the graphs ``rows``, each without a random share of its vertices.
+        """Draw a view of each of the graphs ``rows``, without a random share of its vertices.
 
-        At least two vertices of a graph remain, if it has as many; see ``vertex_dropout``.
+        At least two vertices of a graph remain, if it has as many.
+
+        Args:
+            drop: Smallest and largest share of vertices to remove.
+        Returns:
+            Vertices (N, C), edges (2, M), and the number (N,) of each vertex's graph in ``rows``.
         """
         sizes = self.sizes[rows]
         share = 1 - rng.uniform(*drop, size=len(rows))

@@ -39,7 +39,8 @@ def load_or_measure(
 
     Args:
         data: folder the sources are in.
-        atlas: table of tiles; None for none. cache: ``.npz`` file, read if it exists.
+        atlas: table of tiles; None for none.
+        cache: ``.npz`` file, read if it exists.
         slides: further sources, see ``read_blocks``.
         stain: strength of the looks, see ``random_look``.
     Raises:

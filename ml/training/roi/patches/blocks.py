@@ -152,7 +152,8 @@ def read_organ_regions(
     """Read the regions of a table of tiles whose organ at least two patients have.
 
     Args:
-        stain: of the regions. mpp: Least and largest microns per pixel.
+        stain: of the regions.
+        mpp: Least and largest microns per pixel.
     Raises:
         BadInputError: the table or a column is missing.
     """

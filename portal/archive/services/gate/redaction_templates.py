@@ -57,10 +57,10 @@ def redaction_template_save(
 
 
 def redaction_template_apply(*, template: RedactionTemplate, user: User) -> list[ItemReceived]:
-    """Have the boxes made black in all held files of the scope; a job for each file.
+    """Submit a job for each held file of the template's scope that blacks out its boxes.
 
-    At most ``MAX_FILES``, oldest first; what is left is there for the next call. Files that have
-    boxes of their own are left. Emits ``quarantine.redacted`` for each file.
+    Takes the oldest ``MAX_FILES`` files; a further call takes the next. Skips files that have boxes
+    of their own. Emits ``quarantine.redacted`` for each file.
 
     Raises:
         ForbiddenError: Not a manager.

@@ -29,7 +29,8 @@ def crate_begin(*, lab: Lab, filename: str, size_bytes: int, user: User) -> Uplo
     The size limit of a file does not apply to a crate, only to each file in it.
 
     Raises:
-        ForbiddenError: not a manager of the lab. InvalidInputError: an empty file.
+        ForbiddenError: not a manager of the lab.
+        InvalidInputError: an empty file.
         StorageFullError: no room for it on the disk, or within the lab's quota.
     """
     require_crate(user, lab.pk)

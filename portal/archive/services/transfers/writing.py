@@ -86,7 +86,8 @@ def transfer_write(
     The caller saves ``received_bytes``: with the last piece, the job is written in the same step.
 
     Raises:
-        InvalidInputError: more bytes than announced. ChecksumError: a damaged piece.
+        InvalidInputError: more bytes than announced.
+        ChecksumError: a damaged piece.
         StorageFullError: no room is left; nothing is noted.
     """
     begin = upload.received_bytes

@@ -120,7 +120,7 @@ def dicom_instances(
         )
     mine, left, page = _labs_of(user), query.offset, list[tuple[Series, SlideObject]]()
     if left and instance_uids is None and query.numbers is None:
-        canvases, left = _beyond(canvases, left)
+        canvases, left = _skip_slides(canvases, left)
     for canvas in canvases.iterator(chunk_size=100):
         try:
             objects = list(_matching_instances(canvas, query, instance_uids))
@@ -137,7 +137,7 @@ def dicom_instances(
     return page[: query.limit]
 
 
-def _beyond(canvases: QuerySet[Canvas], left: int) -> tuple[QuerySet[Canvas], int]:
+def _skip_slides(canvases: QuerySet[Canvas], left: int) -> tuple[QuerySet[Canvas], int]:
     """Skip whole slides of an offset: the remaining slides, and the offset within the first.
 
     Slides of other formats are counted from their rows; their files are not read.

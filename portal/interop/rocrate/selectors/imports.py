@@ -29,7 +29,8 @@ class Imports:
     """Imports of a lab that a manager sees.
 
     Attributes:
-        half: Crates with missing bytes. waiting: Complete ones without a job.
+        half: Crates with missing bytes.
+        waiting: Complete ones without a job.
         jobs: Newest first, one a crate.
     """
 

@@ -158,7 +158,8 @@ def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> Job
     Emits ``case.taken_along``. What was begun is deleted where it fails.
 
     Raises:
-        ForbiddenError: no manager. ConflictError: the place is taken.
+        ForbiddenError: no manager.
+        ConflictError: the place is taken.
         NotFoundError: an original is not what was stored.
     """
     case = case_to_export(user=user, case_id=case.pk)

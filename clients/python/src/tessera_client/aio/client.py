@@ -88,10 +88,13 @@ class AsyncClient(Uploads, Rois, Events):
         prepared after this returns.
 
         Args:
-            path: of the zip. lab: id of the lab to import into, if you are in several.
-            progress: as of ``upload``. on_job: as of ``wait``, for the job that imports.
+            path: of the zip.
+            lab: id of the lab to import into, if you are in several.
+            progress: as of ``upload``.
+            on_job: as of ``wait``, for the job that imports.
         Raises:
-            InvalidError: ``lab`` is needed. JobError: the case was refused; ``code`` says why.
+            InvalidError: ``lab`` is needed.
+            JobError: the case was refused; ``code`` says why.
         """
         file = await a_call(LocalFile.of, path)
         if lab is None:

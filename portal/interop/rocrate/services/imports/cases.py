@@ -73,7 +73,7 @@ class CaseImported:
 Effect = Callable[[Case], AbstractContextManager[None]]
 
 
-def _at_once(_: Case) -> AbstractContextManager[None]:
+def _without_effect(_: Case) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -83,7 +83,7 @@ def case_import(
     lab: Lab,
     user: User,
     progress: Progress = no_progress,
-    effect: Effect = _at_once,
+    effect: Effect = _without_effect,
     frees_bytes: int = 0,
     name: str = "",
 ) -> CaseImported:

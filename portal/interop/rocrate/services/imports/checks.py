@@ -28,10 +28,11 @@ _MIN_DETERMINANT = 1e-12  # determinant of a frame's transform: a smaller one ha
 def roi_check(
     row: Roi | RoiRevision, canvas: Canvas, frame_index: int | None, frames: int, where: str
 ) -> None:
-    """Check an outline with its measures, its track and its properties.
+    """Check the outline, measures, track and properties of a region of a crate.
 
     Args:
-        frame_index: Frame of the region. frames: Number of frames of its video.
+        frame_index: Frame of the region, if it is on a video.
+        frames: Number of frames of its video.
     """
     is_video = canvas.kind == CanvasKind.VIDEO
     if is_video != (frame_index is not None):
@@ -39,7 +40,7 @@ def roi_check(
     if isinstance(row, Roi) and (row.frame_index is None) != (row.frame_pts is None):
         raise CrateError(f"{where}: frame_pts: expected together with frame_index.")
     if frame_index is not None:
-        frame_known(frame_index, frames, where)
+        require_frame(frame_index, frames, where)
     if row.version < 1:
         raise CrateError(f"{where}: version: expected 1 or more.")
     try:
@@ -47,10 +48,10 @@ def roi_check(
     except InvalidInputError as error:
         raise CrateError(f"{where}: {error.message}") from error
     for key in row.track:
-        frame_known(key["index"], frames, where)
+        require_frame(key["index"], frames, where)
 
 
-def frame_known(index: int, frames: int, where: str) -> None:
+def require_frame(index: int, frames: int, where: str) -> None:
     """Require one of the frames that the crate says its video has."""
     if not 0 <= index < frames:
         raise CrateError(
@@ -113,7 +114,7 @@ def component_check(component: MosaicComponent, files: Mapping[str, object], whe
 
 def frame_check(frame: MosaicFrame, components: set[int], frames: int, where: str) -> None:
     """A frame of the video, a transform that can be inverted, and where it leads to."""
-    frame_known(frame.index, frames, where)
+    require_frame(frame.index, frames, where)
     matrix = frame.H_mosaic_from_frame
     if matrix is not None:
         transform = _numbers(matrix)

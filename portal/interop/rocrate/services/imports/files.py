@@ -138,7 +138,8 @@ def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
     Args:
         frees_bytes: of the lab's quota, once the import is done.
     Raises:
-        CrateError: not the kind that its record says. InvalidInputError: a kind not opened here.
+        CrateError: not the kind that its record says.
+        InvalidInputError: a kind not opened here.
         StorageFullError, TooLargeInputError: before anything was written.
     """
     assets = sorted(rows.originals.values(), key=lambda original: original.sha256)

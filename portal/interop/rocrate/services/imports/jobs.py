@@ -58,7 +58,8 @@ def case_import_work(*, user: User, upload: Upload, context: JobContext) -> JobR
     """Run the import of a job; after a crash the next attempt or a later job resumes.
 
     Raises:
-        PortalError: as ``case_import``. OSError: another process is importing it.
+        PortalError: as ``case_import``.
+        OSError: another process is importing it.
     """
     crate_check(upload=upload)  # a retry finds the upload refused
     path = storage.incoming_path(str(upload.pk))

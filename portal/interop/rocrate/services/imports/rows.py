@@ -80,7 +80,8 @@ class CaseRows:
 
     Attributes:
         frames: Number of frames of each canvas' video, as the crate says.
-        rois: Position of each region. indexes: Components of each mosaic.
+        rois: Position of each region.
+        indexes: Components of each mosaic.
         used: Labels of regions and of their history.
         labels, encoders, assets: The lab's records that replace those of the crate, filled in by
             the functions that match them. An encoder that is missing is unknown here.
@@ -121,23 +122,23 @@ class CaseRows:
 
     def _check(self, row: models.Model, where: str) -> None:
         if isinstance(row, Roi):
-            canvas = _of(self.canvases, row.canvas_id, where)
+            canvas = _referenced(self.canvases, row.canvas_id, where)
             roi_check(row, canvas, row.frame_index, self.frames.get(canvas.pk, 0), where)
         elif isinstance(row, RoiRevision):
-            place = _of(self.rois, row.roi_id, where)
+            place = _referenced(self.rois, row.roi_id, where)
             canvas = self.canvases[place.canvas_id]
             roi_check(row, canvas, place.frame_index, self.frames.get(canvas.pk, 0), where)
             if row.version > place.version:
                 raise CrateError(f"{where}: version: its region has fewer versions.")
         elif isinstance(row, MosaicFrame):
-            mosaic = _of(self.mosaics, row.mosaic_id, where)
+            mosaic = _referenced(self.mosaics, row.mosaic_id, where)
             if row.pk != frame_id(row.mosaic_id, row.index):
                 raise CrateError(f"{where}: its id does not match the id of its mosaic.")
             frames = self.frames[canvas_id_of(mosaic.video_id)]
             frame_check(row, self.indexes[row.mosaic_id], frames, where)
         elif isinstance(row, Embedding):
-            vector_check(row, _of(self.described, row.encoder_id, where), where)
-            if row.canvas_id != _of(self.rois, row.roi_id, where).canvas_id:
+            vector_check(row, _referenced(self.described, row.encoder_id, where), where)
+            if row.canvas_id != _referenced(self.rois, row.roi_id, where).canvas_id:
                 raise CrateError(f"{where}: its canvas is not the canvas of its region.")
 
     def adopt(self, row: models.Model) -> None:
@@ -158,7 +159,7 @@ class CaseRows:
     def _label(self, label_id: uuid.UUID | None, where: str) -> uuid.UUID | None:
         if label_id is None:
             return None
-        _of(self.vocabulary, label_id, where)
+        _referenced(self.vocabulary, label_id, where)
         self.used.add(label_id)
         return self.labels.get(label_id)
 
@@ -232,7 +233,7 @@ def _rows_by_id(crate: CrateReader, table: str, model: type[_Row]) -> dict[uuid.
     return by_key
 
 
-def _of(rows: Mapping[uuid.UUID, _Value], pk: uuid.UUID | None, where: str) -> _Value:
+def _referenced(rows: Mapping[uuid.UUID, _Value], pk: uuid.UUID | None, where: str) -> _Value:
     """Record that a row refers to, which has to be in the crate."""
     if pk is None or pk not in rows:
         raise CrateError(f"{where}: it refers to {pk}, which is not in the crate.")
@@ -278,7 +279,7 @@ def _items(rows: CaseRows) -> None:
         where = f"{item._meta.model_name} {item.pk}"
         item.name = filename_clean(item.name)
         _require_case(rows, item, where)
-        _of(rows.originals, item.asset_id, where)
+        _referenced(rows.originals, item.asset_id, where)
         if item.canvas_id not in (None, canvas_id_of(item.pk)):
             raise CrateError(f"{where}: its canvas belongs to something else.")
         item.canvas_id, item.state, item.warnings = None, ItemState.PREPARING, []
@@ -296,7 +297,7 @@ def _mosaics(rows: CaseRows) -> None:
         mosaic_check(mosaic, where)
         rows.indexes[mosaic.pk] = set()
         _require_case(rows, mosaic, where)
-        if not isinstance(_of(rows.items, mosaic.video_id, where), Video):
+        if not isinstance(_referenced(rows.items, mosaic.video_id, where), Video):
             raise CrateError(f"{where}: it belongs to no video.")
         shows = {
             shown_component.canvas_id
@@ -311,9 +312,9 @@ def _mosaics(rows: CaseRows) -> None:
             mosaic.error_message = mosaic.error_message or NOT_BUILT
     for component in rows.components.values():
         where = f"component {component.pk}"
-        _of(rows.mosaics, component.mosaic_id, where)
+        _referenced(rows.mosaics, component.mosaic_id, where)
         rows.indexes[component.mosaic_id].add(component.index)
-        _of(rows.canvases, component.canvas_id, where)
+        _referenced(rows.canvases, component.canvas_id, where)
         if (component.canvas_id, component.pk) != component_ids(
             component.mosaic_id, component.index
         ):
