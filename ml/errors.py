@@ -1,4 +1,4 @@
-"""Errors of ``ml``. Each carries what was found and what would be right; none is an assert."""
+"""Errors of ``ml``. Each message states the actual and the expected value."""
 
 from __future__ import annotations
 

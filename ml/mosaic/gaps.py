@@ -25,7 +25,7 @@ class NothingRegisteredError(MosaicError):
 
 
 def reasons_in_words(frames: Sequence[FrameResult]) -> str:
-    """``too dark: 0:00.0 to 0:02.4 (60 frames); blurred: ...``, the commonest reason first."""
+    """Text such as ``too dark: 0:00.0 to 0:02.4 (60 frames); blurred: ...``, by frequency."""
     runs: dict[str, list[list[FrameResult]]] = {}
     for code, run in groupby(frames, key=lambda f: f.reason_code):
         runs.setdefault(code, []).append(list(run))

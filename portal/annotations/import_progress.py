@@ -21,7 +21,7 @@ _AT_ONCE = 4096  # records read together: 140 KB
 
 
 class SeenIds:
-    """The ids of a document so far: which feature had each first, and what it was.
+    """Ids read so far from a document: the first feature with each id, and a hash of its content.
 
     A million of them are held in memory: one number each for the feature and its content.
     """
@@ -73,11 +73,11 @@ class ImportProgress:
         self._file.close()
 
     def note(self, index: int, roi_id: uuid.UUID, content: uuid.UUID) -> None:
-        """Keep the id that a feature of the part that is being read has, and what it is."""
+        """Record the id and content hash of a feature of the part that is being read."""
         self._ids[index] = (roi_id.bytes, content.bytes[:_CONTENT_BYTES])
 
     def write(self, through: int, place: ResumePoint | None) -> None:
-        """A part was read: all features before this index, and where the document continues."""
+        """Record that all features before ``through`` were read, and where the document goes on."""
         at_byte, in_object = (place.at_byte, place.in_object) if place else (0, False)
         ids = (self._ids.get(index, (_NONE, b"")) for index in range(self._written, through))
         self._file.writelines(_RECORD.pack(*record, at_byte, in_object) for record in ids)
@@ -86,6 +86,7 @@ class ImportProgress:
         self._ids.clear()
 
     def _read(self, count: int) -> None:
+        """Read the first ``count`` records: ids seen, and the position to resume from."""
         last = b""
         for start in range(0, count, _AT_ONCE):
             data = self._file.read(_RECORD.size * min(_AT_ONCE, count - start))

@@ -51,7 +51,7 @@ MEASURES = (
 def measures_of(
     geometry: Mapping[str, Any], *, mpp_x: float | None, mpp_y: float | None
 ) -> dict[str, float | int | None]:
-    """By key, of one geometry; None if the scale is unknown, or it has no such measure.
+    """Measures of a geometry by key; None without a scale, or if a measure does not apply.
 
     Lengths in microns are measured on the outline scaled by both sides, so pixels need not be
     square. Circularity is 4 pi area / perimeter^2 of outer and inner rings (1 for a circle);

@@ -219,12 +219,15 @@ class Roi(LabOwned):
 
     @classmethod
     def shared_with(cls, user: User) -> models.Q | None:
-        """Live ones of a case that another lab shares."""
+        """Condition for rows that are not deleted, on a case that another lab shares."""
         return models.Q(deleted_at=None) & _is_on_shared_case(user)
 
 
 def _is_on_shared_case(user: User) -> models.Q:
-    """On a canvas of a shared case; a subquery for the reason of ``Roi.without_trashed``."""
+    """Condition for rows on a canvas of a shared case.
+
+    A subquery instead of a join, so that a guarded UPDATE only touches the row's own table.
+    """
     shared = Canvas.objects.filter(case_id__in=cases_shared_with(user)).order_by()
     return models.Q(canvas_id__in=shared.values("pk"))
 
@@ -370,7 +373,7 @@ class VideoEvent(LabOwned):
 
     @classmethod
     def shared_with(cls, user: User) -> models.Q | None:
-        """Live ones of a case that another lab shares."""
+        """Condition for rows that are not deleted, on a case that another lab shares."""
         return models.Q(deleted_at=None) & _is_on_shared_case(user)
 
 

@@ -118,7 +118,7 @@ def properties_clean(raw: object) -> dict[str, str]:
 
 
 def metadata_read(metadata: object) -> tuple[str, dict[str, str], JsonObject]:
-    """QuPath's metadata: description, properties, and what neither can hold."""
+    """Split QuPath's metadata into description, properties and other values."""
     description = ""
     properties: dict[str, str] = {}
     carried: JsonObject = {}

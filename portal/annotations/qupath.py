@@ -109,7 +109,7 @@ def features_of(document: object) -> list[Any]:
 
 
 def class_of(raw: object) -> tuple[str, str | None]:
-    """Name and colour of a feature's class, whatever else it is; empty if it has none."""
+    """Name and colour of a feature's class; empty if it has none."""
     if isinstance(raw, Feature):
         return raw.label, raw.color
     properties = raw.get("properties") if isinstance(raw, Mapping) else None

@@ -352,7 +352,10 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
 
 
 def rois_represent(rois: Iterable[Roi]) -> list[JsonObject]:
-    """Some ROIs; asks once which of them are embedded. Lists use ``api.rows`` instead."""
+    """Represent several ROIs, with one query for whether they are embedded.
+
+    Lists use ``api.rows`` instead.
+    """
     rows = list(rois)
     embedded = rois_embedded([roi.pk for roi in rows])
     return [_represent(roi, roi.pk in embedded, ()) for roi in rows]

@@ -35,7 +35,7 @@ class ForbiddenError(PortalError):
 
 
 class NotFoundError(PortalError):
-    """No such object among those this user may see."""
+    """The object does not exist, or the user may not see it."""
 
     status, code, title = 404, "not-found", "Not found"
 
@@ -71,7 +71,7 @@ class PreconditionRequiredError(PortalError):
 
 
 class TooManyRequestsError(PortalError):
-    """Not now; later, or in another way."""
+    """Too many requests or attempts. The message says when or how to try again."""
 
     status, code, title = 429, "too-many-requests", "Too many requests"
 

@@ -42,7 +42,7 @@ class JobContext(Protocol):
         """
 
     def part(self) -> AbstractContextManager[None]:
-        """Like ``effect``, for one part of the work after which the job continues.
+        """Transaction of one part of the work, like ``effect``; the job continues after it.
 
         A later attempt must find what was committed and do the rest. Attempts lost before are no
         longer counted.
@@ -71,7 +71,7 @@ class JobCancelled(Exception):
 
 
 class JobYielded(Exception):
-    """Other jobs go first; the job returns to the queue without counting the attempt."""
+    """Return the job to the queue for more urgent ones, without counting the attempt."""
 
 
 class LeaseLost(Exception):

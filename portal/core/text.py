@@ -57,7 +57,7 @@ def stem_of(name: str) -> str:
 
 
 def _visible_text(value: str) -> str:
-    """In composed form, without characters that have no picture and no effect on others."""
+    """Compose a text (NFC) and remove characters that are invisible and affect no others."""
     text = unicodedata.normalize("NFC", value.encode("utf-8", "replace").decode("utf-8"))
     visible: list[str] = []
     for at, letter in enumerate(text):

@@ -118,7 +118,7 @@ class NotificationViewSet(
 
 @not_audited("no data of patients")
 class NotificationPreferencesApi(ApiView):
-    """When the user receives notifications by mail."""
+    """Read and change when the user receives notifications by mail."""
 
     any_area = True
 

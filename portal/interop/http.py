@@ -30,7 +30,7 @@ class StandardApi(ApiView):
     area = TokenArea.CASES
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """Any ``Accept`` will do."""
+        """Accept any ``Accept`` header."""
         return super().perform_content_negotiation(request, force=True)
 
 

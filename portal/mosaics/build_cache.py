@@ -68,7 +68,7 @@ def build_cache_claim(mosaic: Mosaic) -> Iterator[Path | None]:
 
 
 def build_cache_drop(mosaic: Mosaic) -> None:
-    """Forget the stages, unless a worker uses them: what it leaves is swept."""
+    """Delete the cached stages, unless a worker uses them; the sweep deletes those later."""
     folder = build_cache_folder(mosaic)
     handle = _try_lock(folder) if folder.is_dir() else None
     if handle is not None:

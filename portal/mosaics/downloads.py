@@ -122,7 +122,7 @@ def _make_png(source: Path, target: Path, size_px: int) -> None:
 
 
 def _write_png(source: Path, target: Path, size_px: int, *, ends: float) -> None:
-    """From the nearest larger level of the pyramid, some rows at a time; stopped at ``ends``."""
+    """Write a PNG from the next larger level of the pyramid, in strips, until ``ends``."""
     import pyvips
 
     target.parent.mkdir(parents=True, exist_ok=True)

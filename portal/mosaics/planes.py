@@ -1,4 +1,4 @@
-"""Transforms and views of a mosaic's frames as arrays, from what the database has of them."""
+"""Transforms and views of a mosaic's frames as arrays, read from the database."""
 
 from __future__ import annotations
 

@@ -37,9 +37,8 @@ class EpipolarScore:
         under_1px_sum: the same of the term itself.
         fundamental_error: eq. 18 of the fundamental matrix of the matches.
         inliers: eq. 19, share of ``raw_matches`` that RANSAC keeps.
-        raw_matches: mutual neighbours
-            under the descriptor's ratio test, before any geometry. raw_epipolar_px, raw_under_1px,
-            raw_under_3px: of those.
+        raw_matches: mutual neighbours under the descriptor's ratio test, before any geometry.
+        raw_epipolar_px, raw_under_1px, raw_under_3px: of those.
         pose_deg: larger of the errors of rotation and of the translation's direction, of the
             essential matrix by RANSAC at 1 px.
         pose_magsac_deg: the same by MAGSAC.

@@ -24,11 +24,11 @@ def score_tables(result: Mapping[str, Any]) -> str:
         f" {encoder['name']} {encoder['version']} ({encoder['config_hash']}),"
         f" seed {result['options']['seed']}."
     )
-    reading = (
-        f"AP@K here is normalised by min(K, relevant in the gallery). The last column, by hits,"
-        f" divides by the hits among the first {result['options']['k']}: it flatters, see chance."
+    explanation = (
+        f"AP@K is normalised by min(K, relevant in the gallery). The last column, by hits, divides"
+        f" by the hits among the first {result['options']['k']}, which is optimistic; see chance."
     )
-    return "\n\n".join([head, reading, *parts])
+    return "\n\n".join([head, explanation, *parts])
 
 
 def _table(title: str, table: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]) -> str:

@@ -236,7 +236,7 @@ def _warnings(
 
 
 def _duration_s(table: FrameTable) -> float:
-    """From the first frame to the end of the last one, taken as long as the median frame."""
+    """Duration to the end of the last frame, which is taken to be as long as the median frame."""
     if len(table) < 2:
         return 0.0
     usual = float(np.median(np.diff(table.pts)))

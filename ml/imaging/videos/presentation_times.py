@@ -99,6 +99,6 @@ def _fill_gaps(times: list[int | None], step: int) -> ArrayI64:
 
 
 def _ascending(times: ArrayI64) -> ArrayI64:
-    """At least one tick between neighbours, also where there are fewer ticks than frames."""
+    """Move times apart to at least one tick, even if there are fewer ticks than frames."""
     at = np.arange(len(times), dtype=np.int64)
     return np.asarray(np.maximum.accumulate(times - at) + at, np.int64)

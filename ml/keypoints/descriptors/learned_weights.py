@@ -96,7 +96,7 @@ def _architecture(stored: StoredDescriptor) -> str:
 
 
 def _modules(stored: StoredDescriptor) -> nn.ModuleDict:
-    """Both networks, by the prefixes of their tensors in the file."""
+    """The convolutional and the graph network, by the prefixes of their tensors in the file."""
     modules: dict[str, nn.Module] = {"network": stored.network}
     if stored.graph is not None:
         modules["graph"] = stored.graph

@@ -160,7 +160,7 @@ class _LevelPair:
         )
 
     def _cells(self, state: ArrayF64, forward: _Sample, backward: _Sample) -> CellSums:
-        """Both sides' points, sorted into the cells of a's view, their slopes as seen in b."""
+        """Points of a and b sorted into the cells of a's view, with their slopes in b."""
         back = np.linalg.inv(state)
         valid = back @ self.backward.level.points
         jacobian = state[:2, :2] - np.outer(state[:2, 2], state[2, :2])

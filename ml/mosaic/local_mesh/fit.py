@@ -173,7 +173,7 @@ def _rms(meshes: ArrayF64) -> float:
 
 
 def _invertible(meshes: ArrayF64, size_px: tuple[int, int]) -> ArrayF64:
-    """Each mesh with no slope above ``MAX_SLOPE``: smaller as a whole where one is."""
+    """Scale each mesh down until none of its slopes is above ``MAX_SLOPE``."""
     spacing = (np.array(size_px, np.float64) - 1) / (NODES - 1)
     across = np.linalg.norm(np.diff(meshes, axis=2), axis=3).max(axis=(1, 2)) / spacing[0]
     down = np.linalg.norm(np.diff(meshes, axis=1), axis=3).max(axis=(1, 2)) / spacing[1]

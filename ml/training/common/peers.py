@@ -24,7 +24,7 @@ from ml.gpu import VARIABLE
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """This process among those of a training.
+    """Rank and number of the processes of a distributed training.
 
     Attributes:
         rank: 0 writes the checkpoint, the weights and the log.

@@ -68,7 +68,7 @@ class RoiPaging(Paging):
         return page
 
     def read(self, rows: QuerySet[Any]) -> Sequence[Any]:
-        """By one query, without copies of their canvas."""
+        """Read the ROIs by one query; they share one instance of their canvas."""
         return self._rows.read(rows)
 
     def get_page_size(self, request: Request) -> int | None:

@@ -46,7 +46,7 @@ class RoiRowsRenderer(JSONRenderer):
 
 
 def rows_text(rows: Sequence[RoiRow]) -> list[JsonText]:
-    """Each row as ``RoiSerializer`` describes it; asks once which of them are embedded."""
+    """Rows in the form of ``RoiSerializer``, with one query for whether they are embedded."""
     embedded = rois_embedded([row.id for row in rows])
     return [_text(row, row.id in embedded) for row in rows]
 

@@ -39,7 +39,7 @@ def video_tables(plane: Plane, events: Iterable[VideoEvent]) -> dict[str, list[J
 
 
 def videos_of_others(videos: Mapping[Hashable, object], plane: Plane) -> dict[Hashable, str]:
-    """By id, the videos of a document that are not this canvas, with a reason.
+    """Videos of a document that are not this canvas, by id, each with the reason.
 
     Args:
         videos: names by id. The only one is the canvas, whatever its name.

@@ -31,7 +31,7 @@ class DicomAnnotations:
     for_video = False
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
-        """The whole instance: highdicom builds it in memory.
+        """Write a DICOM instance of annotations, which highdicom builds in memory.
 
         The annotations refer to the finest instance of the slide, as DICOMweb gives it.
         """

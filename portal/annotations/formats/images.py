@@ -48,7 +48,7 @@ class ImageChoice:
 
 
 def image_choose(images: Sequence[DocumentImage], plane: Plane) -> ImageChoice:
-    """Choose the images that show what the canvas shows; the others get a reason each.
+    """Choose the images of a document that are the canvas, with a reason for each other one.
 
     A still or slide is the image of its name, or the only one of its size. A video is the images
     that are numbered alike: where there are several such series, the one of its name.

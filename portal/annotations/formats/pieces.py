@@ -82,7 +82,7 @@ def united(polygons: Sequence[Any]) -> GeoJsonGeometry:
 
 
 def geometry_of(shape: BaseGeometry) -> GeoJsonGeometry:
-    """Its areas as a GeoJSON geometry of lists."""
+    """GeoJSON geometry of the areas of an outline."""
     parts = [p for p in shapely.get_parts(shape) if isinstance(p, Polygon) and not p.is_empty]
     rings = [
         [shapely.get_coordinates(ring).tolist() for ring in (part.exterior, *part.interiors)]

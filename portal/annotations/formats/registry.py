@@ -1,4 +1,4 @@
-"""The one table of formats. A format that is not here is neither read nor written."""
+"""The table of all formats that are read and written."""
 
 from __future__ import annotations
 

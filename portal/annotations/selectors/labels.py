@@ -1,4 +1,4 @@
-"""Reads of labels, and of the labs they belong to. All begin with what the person may see."""
+"""Reads of labels and of their labs, limited to those visible to the user."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def label_list(user: User, *, lab_id: uuid.UUID | None = None) -> QuerySet[Label
 
 
 def labels_with_use(user: User, lab: Lab) -> QuerySet[Label]:
-    """The lab's labels with ``roi_count``, of what the person may see. Call with a lab found
-    visible.
-    """
+    """Labels of a visible lab, with the number of ROIs visible to the user as ``roi_count``."""
     hidden = Roi.all_objects.hidden_from(user).order_by().values("pk")
     counted = Q(roi__deleted_at=None) & ~Q(roi__in=hidden)
     return (

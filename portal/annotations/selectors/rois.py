@@ -1,4 +1,4 @@
-"""Reads: one ROI, what a list asks for, and revisions. All begin with what the person may see."""
+"""Reads of ROIs, lists of ROIs and revisions, limited to those visible to the user."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _join_related(rois: RoiQuerySet) -> RoiQuerySet:
 
 
 def roi_revisions(roi: Roi) -> QuerySet[RoiRevision]:
-    """Every state the ROI ever had, first to last, with authors."""
+    """All revisions of an ROI, first to last, with their authors."""
     return roi.revisions.select_related("author").order_by("version")
 
 

@@ -241,7 +241,7 @@ def _undo(row: RoiImport, user: User | None, work: UndoWork) -> tuple[ImportUndo
 
 
 def _keep_undone(row: RoiImport, count: Counter[str], after: uuid.UUID) -> None:
-    """In the transaction of a part. Another undoing at the same time is detected."""
+    """Save the state of an undoing in the transaction of a part; detect a concurrent one."""
     undone = asdict(ImportUndone(**count))
     rows = RoiImport.objects.filter(pk=row.pk, undo_after=row.undo_after)
     if not rows.update(undone=undone, undo_after=after):

@@ -58,7 +58,7 @@ class CasesDetailsApi(ApiView):
         summary="Set organ and diagnosis of many cases",
     )
     def post(self, request: Request) -> Response:
-        """In one transaction; each case takes the role of annotator.
+        """Change several cases in one transaction; the user has to be an annotator of each.
 
         Words are spelled as each case's lab does. Each row of `before` is a request that takes
         the change back for its cases.

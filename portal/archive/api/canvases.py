@@ -37,11 +37,11 @@ class SignedConverter:
     regex = r"-?[0-9]{1,18}"
 
     def to_python(self, value: str) -> int:
-        """From the path."""
+        """Parse the id in the URL."""
         return int(value)
 
     def to_url(self, value: int) -> str:
-        """Into the path."""
+        """Format the id for the URL."""
         return str(value)
 
 

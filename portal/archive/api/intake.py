@@ -206,7 +206,7 @@ class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
 
 
 class ReleaseSerializer(serializers.Serializer[Any]):
-    """Why a file may pass."""
+    """Reason to release a file."""
 
     reason = serializers.CharField(max_length=300)
 

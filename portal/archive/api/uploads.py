@@ -81,7 +81,7 @@ class PieceParser(BaseParser):
 
 
 class UploadErrorSerializer(serializers.Serializer[Any]):
-    """Why a file was not stored."""
+    """Reason why a file was not stored."""
 
     code = serializers.CharField()
     message = serializers.CharField()
@@ -168,7 +168,7 @@ class UploadViewSet(ApiViewSet[Any]):
     filter_backends = ()
 
     def finalize_response(self, *args: Any, **kwargs: Any) -> Response:
-        """Every answer names the version."""
+        """Add the version of tus to each response."""
         response = super().finalize_response(*args, **kwargs)
         response["Tus-Resumable"] = VERSION
         if response.status_code == http_status.HTTP_412_PRECONDITION_FAILED:

@@ -1,4 +1,4 @@
-"""Reads of canvases. Each begins from what the person may see."""
+"""Reads of canvases, limited to those visible to the user."""
 
 from __future__ import annotations
 

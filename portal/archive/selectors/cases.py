@@ -1,4 +1,4 @@
-"""Reads of cases. Each begins from what the person may see."""
+"""Reads of cases, limited to those visible to the user."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def case_tagged_q(tag: str, *, prefix: str = "") -> Q:
 
 
 def case_stained(cases: QuerySet[Case], stain: str) -> QuerySet[Case]:
-    """Cases that hold a slide of this stain, whatever the case of its letters."""
+    """Cases that hold a slide of this stain, regardless of upper and lower case."""
     slides = Slide.objects.filter(stain__iexact=stain)
     return cases.filter(pk__in=slides.order_by().values("case_id"))
 
@@ -164,7 +164,7 @@ def case_facets(*, user: User, with_vocabulary: bool = False) -> CaseFacets:
 
 
 def words_of(values: Iterable[str]) -> list[str]:
-    """Each word once, however its letters are written: a filter finds all of its spellings."""
+    """Distinct words, one spelling each: a filter finds all spellings of a word."""
     spelled = {value.casefold(): value for value in sorted(values, reverse=True) if value}
     return [spelled[word] for word in sorted(spelled)]
 

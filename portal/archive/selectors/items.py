@@ -1,4 +1,4 @@
-"""Reads of slides and videos. Each begins from what the person may see."""
+"""Reads of slides and videos, limited to those visible to the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of shares: what a lab gave and got, and by which share somebody sees a case."""
+"""Reads of shares: those given and received by a lab, and the share that shows a user a case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of transfers. Each begins from what the person may see."""
+"""Reads of transfers, limited to those visible to the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_QUARANTINED_SHOWN = 20  # shown on the page of a case; managers have a page 
 
 @dataclass(frozen=True, slots=True)
 class UploadSeen:
-    """A transfer, the newest job that checks it, and what was made of it, as far as there is."""
+    """A transfer, the newest job that checks it, and the item created from it, if any."""
 
     upload: Upload
     job: Job | None

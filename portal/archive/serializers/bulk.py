@@ -90,7 +90,7 @@ class CaseDetailsSerializer(serializers.Serializer[Any]):
     diagnosis = serializers.CharField(required=False)
 
     def to_representation(self, instance: CaseDetails) -> dict[str, Any]:
-        """Only those that the change set."""
+        """Represent only the fields that the change set."""
         return {"cases": [str(pk) for pk in instance.cases], **instance.details}
 
 

@@ -89,13 +89,13 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
         return share.until if share else None
 
     def to_representation(self, case: Case) -> dict[str, Any]:
-        """Without pseudonym, clinical question and notes where another lab shares the case."""
+        """Omit pseudonym, clinical question and notes of a case that another lab shares."""
         data: dict[str, Any] = super().to_representation(case)
         return data | dict.fromkeys(_LAB_ONLY, "") if self.context.get("share") else data
 
 
 class ItemErrorSerializer(serializers.Serializer[Any]):
-    """Why an item could not be prepared."""
+    """Reason why an item could not be prepared."""
 
     code = serializers.CharField()
     message = serializers.CharField()

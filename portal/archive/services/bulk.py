@@ -182,7 +182,7 @@ def problem_of(case: Case, code: str, detail: str) -> CaseProblem:
 
 
 def completed(result: BulkResult, ids: Sequence[uuid.UUID]) -> BulkResult:
-    """The result with the number of cases that were neither changed nor refused."""
+    """Result that counts the other cases as unchanged."""
     unchanged = len(ids) - len(result.changed) - len(result.problems)
     return BulkResult(result.changed, unchanged, result.problems)
 

@@ -32,7 +32,7 @@ from portal.core.events import event_emit
 def slide_ready(
     *, slide: Slide, folder: Path, inspected: SlideInspection, content_hash: str
 ) -> Canvas:
-    """Publish what was derived and show the slide on a canvas. Call inside ``effect()``.
+    """Publish the derived files of a slide and create its canvas. Call inside ``effect()``.
 
     Emits ``slide.ready``.
 

@@ -177,7 +177,7 @@ def require_prepared(items: Iterable[Slide | Video]) -> None:
 
 
 def item_submit(item: Slide | Video, *, user: User) -> Job:
-    """Submit the job that prepares what was just written; the caller has checked the rights."""
+    """Submit the ingest job of a new item; the caller has checked the rights."""
     kind = item._meta.model_name
     return job_submit(
         kind=f"{kind}_ingest",

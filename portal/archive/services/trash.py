@@ -67,7 +67,7 @@ def trash_put(*, item: Case | CaseItem, user: User | None) -> TrashEntry:
 
 
 def trash_restore(*, entry: TrashEntry, user: User) -> None:
-    """Restore what was deleted with an entry, and nothing else. Emits ``trash.restored``.
+    """Restore the objects that were deleted with an entry. Emits ``trash.restored``.
 
     Raises:
         NotFoundError: it was restored or purged in the meantime.

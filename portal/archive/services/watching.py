@@ -74,7 +74,7 @@ class _Look:
 
 
 class FolderWatch:
-    """Looks at a folder again and again; remembers what was still growing."""
+    """Polls a folder; keeps the state of files that are still being written."""
 
     def __init__(self, folder: Path, *, lab: Lab, user: User, settle_s: float) -> None:
         """``settle_s``: how long a file must stay unchanged before it counts as whole."""
@@ -217,7 +217,7 @@ class _Packed:
         self._parts = file_set.packed()
 
     def read(self, _size: int = -1) -> bytes:
-        """The next piece, of whatever length; b"" at the end."""
+        """The next piece, of any length; b"" at the end."""
         return next((part for part in self._parts if part), b"")
 
 

@@ -63,7 +63,7 @@ def asset_name(lab_id: uuid.UUID, sha256: str) -> str:
 
 
 def asset_of(name: str) -> tuple[uuid.UUID, str] | None:
-    """Lab and SHA-256 of an asset's name; None for what was not put there by us."""
+    """Lab and SHA-256 from the name of an asset; None for other names."""
     parts = name.split("/")
     try:
         return uuid.UUID(parts[-3]), parts[-1]
@@ -151,7 +151,7 @@ class Incoming:
                 os.fsync(self._file.fileno())
 
     def discard(self) -> None:
-        """Close and delete what was not moved away; twice is harmless."""
+        """Close the file, and delete it unless it was moved; may be called twice."""
         self._file.close()
         self.path.unlink(missing_ok=True)
 

@@ -22,10 +22,10 @@ class FolderStore:
         self._root = root
 
     def send(self, received: Path, name: str) -> None:
-        """Nothing is slow here."""
+        """Do nothing: ``put`` moves the file at once."""
 
     def put(self, received: Path, name: str) -> None:
-        """By one rename."""
+        """Move the file into the store by one rename."""
         target = self._root / name
         with full_disk_refused():
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ class FolderStore:
             sync_folder(target.parent)
 
     def write(self, name: str, data: bytes) -> None:
-        """By one rename."""
+        """Write a file by one rename, durably."""
         (self._root / name).parent.mkdir(parents=True, exist_ok=True)
         write_bytes(self._root / name, data, durable=True)
 
@@ -46,7 +46,7 @@ class FolderStore:
         return self._root / name
 
     def stat(self, name: str) -> Stored | None:
-        """None for folders as well."""
+        """Size and time of a file; None for folders and missing files."""
         path = self._root / name
         try:
             stat = path.stat()
@@ -74,7 +74,7 @@ class FolderStore:
         )
 
     def move(self, name: str, target: str) -> None:
-        """Never copied."""
+        """Move a file by renaming it."""
         source, goal = self._root / name, self._root / target
         goal.parent.mkdir(parents=True, exist_ok=True)
         source.replace(goal)
@@ -105,7 +105,7 @@ class FolderStore:
         return 0
 
     def check(self) -> None:
-        """In the root."""
+        """Check that the root can be written."""
         self._root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=self._root) as probe:
             probe.write(b"ok")

@@ -43,7 +43,7 @@ def orphan_put(name: str) -> None:
 
 
 def orphan_list() -> Iterator[OrphanFile]:
-    """Every orphan, the oldest day first."""
+    """All orphans, from the oldest day on."""
     for day, folder in _days():
         for stored in the_store().files(folder):
             home = stored.name.removeprefix(f"{folder}/")

@@ -80,7 +80,7 @@ class S3Store:
         self._copies = Fetched(copies, settings.cache_bytes)
 
     def send(self, received: Path, name: str) -> None:
-        """In parts, several at once, each with a checksum."""
+        """Send a file in parts, several at once, each with a checksum."""
         size_bytes = received.stat().st_size
         stored = self.stat(name)
         if stored is None or stored.size_bytes != size_bytes:
@@ -98,7 +98,7 @@ class S3Store:
             self._client.put_object(Bucket=self._bucket, Key=name, Body=data)
 
     def read(self, name: str) -> bytes:
-        """Not copied."""
+        """Read from the bucket without a local copy."""
         with self._asking(name):
             answer = self._client.get_object(Bucket=self._bucket, Key=name)
             return bytes(answer["Body"].read())
@@ -128,7 +128,7 @@ class S3Store:
                 yield _stored_object(item["Key"], item["Size"], item["LastModified"])
 
     def folders(self, folder: str) -> list[str]:
-        """By the common prefixes."""
+        """List the common prefixes of the objects."""
         pages = self._pages(Prefix=f"{folder}/", Delimiter="/")
         prefixes = [entry["Prefix"] for page in pages for entry in page.get("CommonPrefixes", ())]
         return sorted(prefix.rstrip("/").rsplit("/", 1)[-1] for prefix in prefixes)

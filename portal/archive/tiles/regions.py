@@ -1,5 +1,4 @@
-"""Any rectangle of a canvas at any size; a rectangle that is exactly a tile is taken from the
-tiles.
+"""Rectangles of a canvas at any size. A rectangle that is exactly a tile is read as a tile.
 
 The work of a request is bounded: the answer's size by the caller, the pixels read here, and the
 number of concurrent reads in a process.

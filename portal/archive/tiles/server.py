@@ -66,7 +66,7 @@ class TileServer:
         self._lock = threading.Lock()
 
     def at_once(self, request: TileRequest) -> ReadyAnswer | None:
-        """The answer where it takes neither the database nor a file; None if it does."""
+        """Answer from memory; None if it needs the database or a file."""
         if request.method not in ("GET", "HEAD"):
             return _error_answer(405, "Tiles can only be read.", (b"allow", b"GET, HEAD"))
         canvas, tail = _split(request.path)

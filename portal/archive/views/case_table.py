@@ -1,4 +1,4 @@
-"""The table of cases: what the query string asks for, as a page of rows and sortable columns."""
+"""The table of cases: a page of rows by the query string, with sortable columns."""
 
 from __future__ import annotations
 

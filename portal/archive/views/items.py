@@ -139,7 +139,7 @@ def item_delete(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResp
 @login_required
 @require_GET
 def item_open(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
-    """To where a slide or video is shown: the viewer once it is ready, its case before that."""
+    """Redirect to the viewer of a slide or video, or to its case until it is ready."""
     item = item_get(user=user_of(request), kind=kind, item_id=item_id)
     if item.canvas_id is not None:
         return redirect("archive:viewer", canvas_id=item.canvas_id)

@@ -1,4 +1,4 @@
-"""Pages of the trash: restore what was deleted, or delete it for good."""
+"""Pages of the trash: restore deleted objects, or delete them permanently."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class MoveTarget:
 
 @dataclass(frozen=True, slots=True)
 class MoveReport:
-    """Counts of what was moved and compared."""
+    """Numbers of rows and files moved, and of those compared."""
 
     tables: int
     rows: int

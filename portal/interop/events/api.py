@@ -88,13 +88,13 @@ class EventsApi(ApiView):
             canvas_get(user=user, canvas_id=canvas_id)
         after = _last_heard(request)
         if after is None:
-            body = _end_of_json(event_latest(), has_more=False)
+            body = _position_message(event_latest(), has_more=False)
         else:
             token = request.auth if isinstance(request.auth, ApiToken) else None
             filters = EventFilter(data["types"], canvas_id, token)
             stretch = event_stretch(user, after, filters)
             messages = "".join(_message(event) for event in stretch.events)
-            body = messages + _end_of_json(stretch.until, has_more=stretch.has_more)
+            body = messages + _position_message(stretch.until, has_more=stretch.has_more)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return HttpResponse(body, content_type=f"{MEDIA_TYPE}; charset=utf-8", headers=headers)
 
@@ -114,8 +114,8 @@ def _message(event: Event) -> str:
     return f"id: {event.pk}\nevent: {event.name}\ndata: {body}\n\n"
 
 
-def _end_of_json(until: int, *, has_more: bool) -> str:
-    """No event, but where to continue from, and when."""
+def _position_message(until: int, *, has_more: bool) -> str:
+    """Server-sent message without data: the id to continue from, and when to reconnect."""
     return f"retry: {AT_ONCE_MS if has_more else AGAIN_MS}\nid: {until}\n\n"
 
 

@@ -100,7 +100,7 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
         return mine if user.only_lab_id is None else mine.filter(lab_id=user.only_lab_id)
 
     def reached_by(self, user: User | AnonymousUser) -> Self:
-        """Like ``of``; none for anonymous and inactive users."""
+        """Memberships of a user as by ``of``; none for anonymous and inactive users."""
         return self.of(user) if user.is_authenticated and user.is_active else self.none()
 
     def visible_to(self, user: User | AnonymousUser) -> Self:

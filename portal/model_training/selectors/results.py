@@ -62,7 +62,7 @@ class TrainingSummary:
 
 @dataclass(frozen=True, slots=True)
 class LearningResult:
-    """Evaluation of what was learned.
+    """Evaluation of a learned metric or encoder.
 
     Attributes:
         regions, labelled, patients, judgements: Numbers in the archive.

@@ -1,4 +1,4 @@
-"""Reads of a mosaic's components, and of what the scope sees of a frame."""
+"""Reads of a mosaic's components, and of the field of view in a frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.mosaics.planes import frame_maps, view_polygon
 
 
 def view_of(mosaic: Mosaic) -> ArrayF64:
-    """(P, 2): what the scope sees of a frame, frame pixels."""
+    """Outline (P, 2) of the field of view in a frame, in frame pixels."""
     width_px, height_px = _frame_size(mosaic)
     return view_polygon(mosaic.view_outline, width_px=width_px, height_px=height_px)
 

@@ -1,4 +1,4 @@
-"""Reads of follow-ups: where a place may be looked for, what was found."""
+"""Reads of follow-ups: possible targets, and hits."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class ReasonColumn(TypedDict):
 
 
 class FrameColumns(TypedDict):
-    """Every frame of a mosaic, one list a column; plain, because it goes out as JSON as it is.
+    """All frames of a mosaic as columns of plain lists, ready for JSON.
 
     ``reason`` counts into ``reasons``; ``outline`` is flat x, y pairs on the frame's component, or
     None if it is on none.
@@ -173,7 +173,7 @@ def reasons_of(runs: Sequence[FrameRun]) -> list[Reason]:
 
 
 def frame_columns(mosaic: Mosaic) -> FrameColumns:
-    """Every frame in columns, for a timeline and a moving outline: small enough for 30,000."""
+    """All frames of a mosaic as columns, for the timeline; compact enough for 30,000 frames."""
     rows = list(
         mosaic_frames(mosaic).values_list(
             "index", "pts", "status", "reason_code", "component", "H_mosaic_from_frame", "mesh"

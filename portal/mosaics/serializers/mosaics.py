@@ -29,7 +29,7 @@ def layer_url(component: MosaicComponent, name: str) -> str:
 
 
 class MosaicConfigSerializer(serializers.Serializer[Any]):
-    """Choices; what is left out keeps its default."""
+    """Options of a build; omitted ones keep their defaults."""
 
     step = serializers.IntegerField(
         required=False, help_text="Use every step-th frame; 1 by default"

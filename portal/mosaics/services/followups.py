@@ -1,4 +1,4 @@
-"""Writes of follow-ups: ask for one, publish what was found, note that the work failed."""
+"""Writes of follow-ups: request, publication of hits, failure."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def followup_ready(
     searched: int,
     seconds: float,
 ) -> None:
-    """Publish what was found, pictures by one rename. Call in ``effect()``.
+    """Publish the hits of a follow-up, and their pictures by one rename. Call in ``effect()``.
 
     Emits ``followup.finished``.
     """

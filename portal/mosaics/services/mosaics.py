@@ -1,4 +1,4 @@
-"""Mosaic writes: ask for one, publish what was built, note that the work failed."""
+"""Writes of mosaics: request, publication of a build, failure."""
 
 from __future__ import annotations
 

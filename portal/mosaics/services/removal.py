@@ -53,7 +53,7 @@ def mosaic_delete(*, mosaic: Mosaic, user: User) -> TrashEntry:
 
 
 def mosaics_trashed(*, payload: Mapping[str, Any]) -> None:
-    """Put the mosaics of what was put into the trash there too. Heard from ``trash.put``.
+    """Put the mosaics of a deleted video or case into the trash as well. Handles ``trash.put``.
 
     Raises:
         ConflictError: one of them is being built.
@@ -74,7 +74,7 @@ def mosaics_trashed(*, payload: Mapping[str, Any]) -> None:
 
 
 def mosaics_restored(*, payload: Mapping[str, Any]) -> None:
-    """Restore mosaics with what they were deleted with. Heard from ``trash.restored``.
+    """Restore mosaics with the object they were deleted with. Handles ``trash.restored``.
 
     Raises:
         ConflictError: a mosaic whose video is in the trash.

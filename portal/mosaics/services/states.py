@@ -21,9 +21,14 @@ def state_again(row: Mosaic | Followup) -> bool:
 
 
 def state_failed(row: Mosaic | Followup, payload: Mapping[str, Any]) -> bool:
-    """To *failed*, with what ``job.ended`` tells; False for one that became ready: it stays.
+    """Set a mosaic or follow-up whose job ended without a result to *failed*.
 
-    Also in the trash: what was cancelled to go there is not at work when it comes back.
+    Rows in the trash are set as well, so that they are not shown as in progress once restored.
+
+    Args:
+        payload: Payload of ``job.ended``, with the error's code and message.
+    Returns:
+        False if the row is ready already; it is not changed then.
     """
     waiting = type(row).all_objects.filter(pk=row.pk).exclude(state=ItemState.READY)
     changed = waiting.update(

@@ -96,7 +96,7 @@ def roi_track(
 
 
 def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int) -> TrackSpan:
-    """From where to where an ROI is followed. ``InvalidInputError`` where there is nothing."""
+    """Span of frames in which to track an ROI; ``InvalidInputError`` if it is empty."""
     if roi.shape in MARKS:
         raise InvalidInputError("roi: points and lines have no outline to follow.")
     if roi.canvas.kind != CanvasKind.VIDEO or roi.frame_index is None:

@@ -96,7 +96,7 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | Non
 
 
 def _seconds(mosaic: Mosaic) -> str:
-    """``From 2 s to 5.48 s``: span of the requested frames."""
+    """Text of the span of the requested frames, such as ``From 2 s to 5.48 s``."""
     span, second = span_frames(mosaic.video, mosaic.config), mosaic.video.time_base_s
     first_s, last_s = span.first_pts * second, span.last_pts * second
     return f"From {round(first_s, 2):g} s to {round(last_s, 2):g} s"

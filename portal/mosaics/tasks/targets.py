@@ -89,7 +89,7 @@ class VideoFrames:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file is open."""
 
     def search(self, find: Finder) -> list[Any]:
         """Ranked hits of both passes."""

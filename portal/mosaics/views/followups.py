@@ -1,4 +1,4 @@
-"""Pages of follow-ups: choose where to look for a place; what was found."""
+"""Pages of follow-ups: choice of the images to search for a place, and the hits."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def case_section(request: HttpRequest, case: Case) -> str:
 
 
 def video_action(request: HttpRequest, video: Video) -> str:
-    """On a ready video: build its mosaic, or the way to those there are."""
+    """Action of a ready video: build its mosaic, or open its mosaics."""
     if video.state != ItemState.READY:
         return ""
     mosaics = [m for m in _mosaics_of_case(request, video.case_id) if m.video_id == video.pk]
@@ -213,7 +213,7 @@ def video_action(request: HttpRequest, video: Video) -> str:
 
 
 def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
-    """From the viewer of a mosaic to its report, from that of a video to its mosaic."""
+    """Link from the viewer of a mosaic to its report, or from that of a video to its mosaic."""
     if canvas.kind == CanvasKind.MOSAIC:
         mosaic = selectors.mosaic_of_canvas(canvas)
         if mosaic is None:
@@ -271,7 +271,7 @@ class _Estimate(TypedDict):
 
 
 def _estimate(request: HttpRequest, video: Video) -> _Estimate:
-    """Frames and time of what the form says now, or what is wrong with it."""
+    """Number of frames and estimated time for the form's values, or its errors."""
     try:
         config = options_clean(_config(request.GET))
         return {"estimate": selectors.build_estimate(video, config), "problem": ""}
@@ -294,7 +294,7 @@ def _steps(request: HttpRequest) -> list[int]:
 
 
 def _stages(job: Job | None) -> list[tuple[str, str]]:
-    """Each stage's words with ``done``, ``now`` or ``next``; none while the phase is not one."""
+    """Names of the stages with ``done``, ``now`` or ``next``; empty if the phase is no stage."""
     names = [name for name, _ in STAGES]
     if job is None or job.phase not in names:
         return []

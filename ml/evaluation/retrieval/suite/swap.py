@@ -37,7 +37,7 @@ class Stained:
 
 @dataclass(frozen=True, slots=True)
 class Recolouring:
-    """From one patient's stains to another's.
+    """Recolouring from the stains of one patient to those of another.
 
     Attributes:
         od: (3, 3) float64, see ``od_map``.

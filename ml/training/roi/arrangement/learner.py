@@ -108,7 +108,7 @@ class ArrangementLearner:
         return self.network.eval()
 
     def _views(self, rows: Sequence[int], rng: np.random.Generator) -> list[RoiGraph]:
-        """Both views of each region and its rearranged negative, in three runs of B."""
+        """(3 B) graphs: first views of B regions, then second views, then rearranged negatives."""
         config = self.config
         firsts: list[RoiGraph] = []
         seconds: list[RoiGraph] = []

@@ -1,4 +1,4 @@
-"""``manage.py archive_sweep``: do now what the reaper does daily, optionally with other limits."""
+"""``manage.py archive_sweep``: sweep the storage now, optionally with other limits."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def in_parts(parts: Iterable[AnswerPart], line: str) -> Iterator[bytes]:
 
 
 def parts_type(media_type: str, line: str) -> str:
-    """The content type of such a body."""
+    """Content type of a ``multipart/related`` body."""
     return f'multipart/related; type="{media_type}"; boundary={line}'
 
 

@@ -42,7 +42,7 @@ _ACCESSION_LETTERS, _NAME_LETTERS = 16, 64  # of SH and LO: DICOM PS3.5, table 6
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A slide and to what it belongs."""
+    """A slide with the attributes of its study and series."""
 
     canvas: Canvas
     attributes: StudyAttributes

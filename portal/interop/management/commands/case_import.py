@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--user", required=True, help="e-mail address of a manager of the lab")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say how far it is every GiB, and what was written at the end."""
+        """Import a case; print the progress every GiB, and the result."""
         lab = Lab.objects.filter(slug=options["lab"]).first()
         user = User.objects.filter(email__iexact=options["user"], is_active=True).first()
         if lab is None or user is None:

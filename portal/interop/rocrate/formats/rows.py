@@ -35,7 +35,7 @@ def columns_of(model: type[models.Model]) -> dict[str, models.Field[Any, Any]]:
 
 
 def row_read(model: type[_Row], values: Mapping[str, Any], where: str) -> _Row:
-    """An instance with what a line says; whether what it refers to exists is for the caller.
+    """Model instance with the values of a line. The caller checks the objects it refers to.
 
     Raises:
         CrateError: a column too many or too few, or a value that the column does not take.

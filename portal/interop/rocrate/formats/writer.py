@@ -139,7 +139,7 @@ class CrateWriter:
 
 
 def _info(name: str, compression: int) -> zipfile.ZipInfo:
-    """The same time in each: the zip tells what it holds, not when it was written."""
+    """Entry of the zip with a fixed time, so that equal contents give equal files."""
     info = zipfile.ZipInfo(name)
     info.compress_type = compression
     info.external_attr = 0o644 << 16  # a plain file that its owner may change

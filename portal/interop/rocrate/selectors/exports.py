@@ -1,4 +1,4 @@
-"""Everything of a case as rows, with the ids they have here, less what the person may not see."""
+"""Rows of a case for export, with their ids, limited to those visible to the user."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _write_one(user: User, case: Case, target: Path, context: JobContext) -> Non
 
 
 def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> JobResult:
-    """Write what the person sees of a case to a new path outside the portal.
+    """Write the parts of a case that are visible to the user to a path outside the portal.
 
     Emits ``case.taken_along``. What was begun is deleted where it fails.
 

@@ -38,7 +38,7 @@ class Command(BaseCommand):
         parser.add_argument("--url", default=settings.TESSERA_URL, help="of the portal")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Create both or nothing, and print the link."""
+        """Create a lab and its first manager in one transaction, and print the sign-in link."""
         try:
             lab, secret = lab_set_up(
                 options["lab"],

@@ -43,7 +43,7 @@ def require_free(rows: CaseRows) -> None:
 
 
 def require_same(rows: CaseRows) -> None:
-    """The case is here, so all of it has to be, as the crate has it."""
+    """Require that a case that exists already equals that of the crate."""
     for table in (*BY_ID, *STREAMED):
         columns = _SAME.get(table) or tuple(_stored_columns(TABLES[table]))
         for batch in batches(table_rows(rows, table)):

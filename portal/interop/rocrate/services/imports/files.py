@@ -131,7 +131,7 @@ class PlacedFile:
 
 
 def originals_stage(rows: CaseRows, *, frees_bytes: int) -> list[PlacedFile]:
-    """Take out what the lab does not have; each was looked at in the sandbox, as an upload is.
+    """Extract the originals that the lab lacks; each was inspected in the sandbox, as an upload is.
 
     Fills in ``rows.assets``.
 

@@ -18,12 +18,12 @@ STREAMED = ("mosaic_frames", "rois", "roi_revisions")
 
 
 def table_rows(rows: CaseRows, table: str) -> Iterable[Any]:
-    """The rows of a table, as they will be here."""
+    """Rows of a table, with the ids and references they get in this lab."""
     return rows.stream(table) if table in STREAMED else held(rows, table)
 
 
 def held(rows: CaseRows, table: str) -> list[Any]:
-    """The rows of a small table, with what the lab has in place of what the crate has."""
+    """Rows of a small table, with existing assets of the lab instead of those of the crate."""
     if table in ("slides", "videos"):
         items = [row for row in rows.items.values() if isinstance(row, TABLES[table])]
         for item in items:
