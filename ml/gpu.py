@@ -42,7 +42,7 @@ def select_gpu(name: str | None, gpus: int) -> int | None:
         raise BadInputError(f"device: expected auto, cpu, cuda or cuda:N, got {name!r}")
     if int(number or 0) >= gpus:
         raise BadInputError(
-            f"device: {name!r} was asked for, but this machine has {gpus} usable GPUs"
+            f"device: {name!r} was requested, but this machine has {gpus} usable GPUs"
         )
     return int(number or 0)
 

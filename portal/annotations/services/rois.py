@@ -279,12 +279,12 @@ def _change(
     if not fields:
         return
     ROIS.write(roi, fields)
-    is_new = "geometry" in fields
+    is_geometry_changed = "geometry" in fields
     roi_record(
         roi,
         action,
         user,
-        geometry_changed=is_new,
+        geometry_changed=is_geometry_changed,
         reviewed_as=fields.get("review_state"),
         roi_import=roi_import,
     )

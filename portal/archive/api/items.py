@@ -214,7 +214,7 @@ class SlideViewSet(ItemViewSet):
     frames=AuditRule("item.viewed", "video", "pk", every_s=HOUR_S),
     media=AuditRule("video.played", "video", "pk", every_s=HOUR_S),
     clip=AuditRule("video.clip_downloaded", "video", "pk", every_s=MINUTE_S),
-    clip_order=AuditRule("video.clip_ordered", "video", "pk"),
+    clip_order=AuditRule("video.clip_requested", "video", "pk"),
 )
 class VideoViewSet(ItemViewSet):
     """Videos, their frame tables and what a browser plays of them."""

@@ -43,11 +43,11 @@ def media_response(request: HttpRequest, video: Video) -> HttpResponseBase:
 def clip_response(
     request: HttpRequest, video: Video, *, first_index: int, last_index: int
 ) -> HttpResponseBase:
-    """A clip that was written, by byte ranges, or 404."""
+    """Response with a stored clip, or a byte range of it; 404 if there is none."""
     canvas = video.canvas
     path = clip_path(canvas, first_index, last_index) if canvas else None
     if path is None or not path.is_file():
-        raise NotFoundError("There is no clip of these frames. Order it first.")
+        raise NotFoundError("There is no clip of these frames. Request it first.")
     etag = f'"c-{path.stem}"'
     response = range_response(request, path, etag=etag, media_type="video/mp4")
     frames = f"frames {first_index + 1}-{last_index + 1}"

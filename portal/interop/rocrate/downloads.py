@@ -18,7 +18,7 @@ from portal.core.events import events_emit
 from portal.core.http.downloads import attachment
 from portal.core.http.files import range_response
 from portal.interop.rocrate.formats.writer import CHUNK_BYTES
-from portal.interop.rocrate.selectors.exports import case_to_export, export_path, many_written
+from portal.interop.rocrate.selectors.exports import case_to_export, export_path, exports_written
 from portal.jobs.models import Job
 from portal.labs.models import User
 
@@ -30,7 +30,7 @@ def export_response(request: HttpRequest, *, user: User, case_id: uuid.UUID) -> 
     try:
         status = path.stat()
     except FileNotFoundError as error:
-        raise NotFoundError("There is no export of this case. Order one first.") from error
+        raise NotFoundError("There is no export of this case. Request one first.") from error
     etag = f'"x-{status.st_mtime_ns:x}-{status.st_size:x}"'
     response = range_response(request, path, etag=etag, media_type="application/zip")
     name = attachment(f"case {case.accession}", ".zip", fallback="case")
@@ -38,18 +38,18 @@ def export_response(request: HttpRequest, *, user: User, case_id: uuid.UUID) -> 
     return response
 
 
-def many_response(*, user: User, job: Job) -> StreamingHttpResponse:
+def exports_response(*, user: User, job: Job) -> StreamingHttpResponse:
     """A zip of the exports that a job has written, one zip for each case.
 
-    Emits ``case.taken_along`` for each. Raises ``NotFoundError`` if none is kept.
+    Emits ``case.downloaded`` for each. Raises ``NotFoundError`` if none is kept.
     """
     written = [
-        export for export in many_written(user=user, job=job) if export.size_bytes is not None
+        export for export in exports_written(user=user, job=job) if export.size_bytes is not None
     ]
     if not written:
-        raise NotFoundError("No export of these cases is kept. Order them again.")
+        raise NotFoundError("No export of these cases is kept. Request them again.")
     payloads = [{"case_id": str(export.case.pk), "user_id": str(user.pk)} for export in written]
-    events_emit("case.taken_along", lab_id=job.lab_id, payloads=payloads)
+    events_emit("case.downloaded", lab_id=job.lab_id, payloads=payloads)
     files = [
         (f"{slugify(export.case.accession) or 'case'}-{str(export.case.pk)[:8]}.zip", export.path)
         for export in written

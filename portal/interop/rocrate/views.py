@@ -23,9 +23,9 @@ from portal.interop.rocrate.downloads import export_response
 from portal.interop.rocrate.rules import may_export, require_import
 from portal.interop.rocrate.selectors.exports import (
     export_job,
+    export_job_get,
     export_path,
-    many_job,
-    many_written,
+    exports_written,
 )
 from portal.interop.rocrate.selectors.imports import import_job, imports_of
 from portal.interop.rocrate.services.exports import case_export_request
@@ -38,13 +38,13 @@ from portal.labs.selectors import lab_get, labs_with_role, memberships_of
 
 
 @audited(
-    GET=AuditRule("case.taken_along", "case", "case_id"),
-    POST=AuditRule("case.export_ordered", "case", "case_id"),
+    GET=AuditRule("case.downloaded", "case", "case_id"),
+    POST=AuditRule("case.export_requested", "case", "case_id"),
 )
 @login_required
 @require_http_methods(["GET", "POST"])
 def case_export(request: HttpRequest, case_id: uuid.UUID) -> HttpResponseBase:
-    """Order an export, or download the one that was written."""
+    """Request an export, or download a finished one."""
     user = user_of(request)
     if request.method == "POST":
         case_export_request(user=user, case_id=case_id)
@@ -62,8 +62,8 @@ def case_export(request: HttpRequest, case_id: uuid.UUID) -> HttpResponseBase:
 def cases_export(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Exports of many cases: progress of their job, then the download."""
     user = user_of(request)
-    job = many_job(user=user, job_id=job_id)
-    cases = many_written(user=user, job=job)
+    job = export_job_get(user=user, job_id=job_id)
+    cases = exports_written(user=user, job=job)
     written = [export for export in cases if export.size_bytes is not None]
     context = {
         "job": job,
@@ -119,7 +119,7 @@ def case_imports(request: HttpRequest) -> HttpResponse:
     return render(request, "interop/case_imports.html", context)
 
 
-@audited(POST=AuditRule("case.import_ordered", "upload", "upload_id"))
+@audited(POST=AuditRule("case.import_requested", "upload", "upload_id"))
 @login_required
 @require_POST
 def case_import(request: HttpRequest, upload_id: uuid.UUID) -> HttpResponse:

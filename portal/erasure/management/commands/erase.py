@@ -29,7 +29,7 @@ class Command(BaseCommand):
         subject = parser.add_mutually_exclusive_group(required=True)
         subject.add_argument("--case", default="", metavar="ACCESSION")
         subject.add_argument("--patient", default="", metavar="KEY")
-        parser.add_argument("--by", required=True, help="e-mail of the manager who orders it")
+        parser.add_argument("--by", required=True, help="e-mail of the manager who requests it")
         parser.add_argument(
             "--reason", default="", help="kept in the certificate; it must not name the patient"
         )

@@ -15,8 +15,8 @@ from portal.archive.filters import cases_chosen
 from portal.archive.serializers.bulk import CaseSelectionSerializer
 from portal.core.api.views import ApiView
 from portal.core.http.audit_rules import AuditRule, audited, rejections
-from portal.interop.rocrate.downloads import export_response, many_response
-from portal.interop.rocrate.selectors.exports import many_job
+from portal.interop.rocrate.downloads import export_response, exports_response
+from portal.interop.rocrate.selectors.exports import export_job_get
 from portal.interop.rocrate.services.exports import case_export_request, cases_export_request
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
@@ -27,8 +27,8 @@ _ID = OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH)
 
 
 @audited(
-    GET=AuditRule("case.taken_along", "case", "id"),
-    POST=AuditRule("case.export_ordered", "case", "id"),
+    GET=AuditRule("case.downloaded", "case", "id"),
+    POST=AuditRule("case.export_requested", "case", "id"),
 )
 class CaseExportApi(ApiView):
     """Managers only, of a case of their own lab."""
@@ -65,7 +65,7 @@ class CaseExportApi(ApiView):
         return export_response(request._request, user=user_of(request), case_id=id)
 
 
-@audited(POST=AuditRule("case.export_ordered"))
+@audited(POST=AuditRule("case.export_requested"))
 class CasesExportApi(ApiView):
     """Exports of many cases, ordered by managers of their lab."""
 
@@ -86,7 +86,7 @@ class CasesExportApi(ApiView):
         return job_accepted(cases_export_request(user=user, case_ids=ids), request)
 
 
-@audited(GET=rejections("case.taken_along"))
+@audited(GET=rejections("case.downloaded"))
 class CasesExportFileApi(ApiView):
     """Download the exports written by a job of the user."""
 
@@ -105,4 +105,4 @@ class CasesExportFileApi(ApiView):
     def get(self, request: Request, id: uuid.UUID) -> HttpResponseBase:
         """Download a ZIP archive with an RO-Crate of each case; 404 after two days."""
         user = user_of(request)
-        return many_response(user=user, job=many_job(user=user, job_id=id))
+        return exports_response(user=user, job=export_job_get(user=user, job_id=id))

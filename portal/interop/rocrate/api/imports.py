@@ -17,7 +17,7 @@ from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
 
-@audited(POST=AuditRule("case.import_ordered", "upload", "id"))
+@audited(POST=AuditRule("case.import_requested", "upload", "id"))
 class CaseImportApi(ApiView):
     """Managers only, into a lab of their own."""
 

@@ -109,7 +109,7 @@ class WrittenExport:
     size_bytes: int | None
 
 
-def many_job(*, user: User, job_id: uuid.UUID) -> Job:
+def export_job_get(*, user: User, job_id: uuid.UUID) -> Job:
     """A job of the person's exports of many cases; ``NotFoundError`` if there is none."""
     jobs = Job.objects.owned_by(user).filter(kind=MANY_KIND, created_by=user)
     job: Job | None = jobs.filter(pk=job_id).first()
@@ -118,7 +118,7 @@ def many_job(*, user: User, job_id: uuid.UUID) -> Job:
     return job
 
 
-def many_written(*, user: User, job: Job) -> list[WrittenExport]:
+def exports_written(*, user: User, job: Job) -> list[WrittenExport]:
     """Cases of the job that the person may still export, by accession number."""
     managed = labs_with_role(user, at_least=Role.MANAGER)
     cases = Case.objects.owned_by(user).filter(pk__in=job.args["case_ids"], lab__in=managed)

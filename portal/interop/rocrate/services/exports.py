@@ -155,7 +155,7 @@ def _write_one(user: User, case: Case, target: Path, context: JobContext) -> Non
 def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> JobResult:
     """Write the parts of a case that are visible to the user to a path outside the portal.
 
-    Emits ``case.taken_along``. What was begun is deleted where it fails.
+    Emits ``case.downloaded``. What was begun is deleted where it fails.
 
     Raises:
         ForbiddenError: no manager.
@@ -174,7 +174,7 @@ def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> Job
         path.replace(out)
     sync_folder(out.parent)
     payload = {"case_id": str(case.pk), "user_id": str(user.pk)}
-    event_emit("case.taken_along", lab_id=case.lab_id, payload=payload)
+    event_emit("case.downloaded", lab_id=case.lab_id, payload=payload)
     size_bytes = _originals_bytes(content)
     return {"originals": len(content.originals), "rows": rows, "size_bytes": size_bytes}
 

@@ -100,7 +100,7 @@ def test_frames_that_are_not_there_or_too_many_are_refused(
 def test_a_clip_is_in_the_audit_log(api: APIClient, video: Video) -> None:
     written(order(api, video, 0, 4))
     download(api, video, 0, 4)
-    for action in ("video.clip_ordered", "video.clip_downloaded"):
+    for action in ("video.clip_requested", "video.clip_downloaded"):
         entry = AuditEntry.objects.get(action=action)
         assert (str(entry.object_id), entry.lab_id) == (str(video.pk), video.lab_id)
 

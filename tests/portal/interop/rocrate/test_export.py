@@ -217,7 +217,7 @@ def test_by_the_command_as_a_folder_or_a_zip(held: Lab1, tmp_path: Path, name: s
             crate.files.keys()
         )
     assert [path.name for path in tmp_path.iterdir()] == [name]
-    entry = AuditEntry.objects.get(action="case.taken_along")
+    entry = AuditEntry.objects.get(action="case.downloaded")
     assert (entry.actor_id, entry.object_id) == (held.manager.pk, held.world.case.pk)
     with pytest.raises(CommandError, match="already exists"):
         call_command("case_export", "W-1", *who, "--out", str(out))
@@ -311,7 +311,7 @@ def test_many_cases_are_exported_by_one_job(held: Lab1) -> None:
     name = f"m-2-{str(other.pk)[:8]}.zip"
     inner = zipfile.ZipFile(io.BytesIO(outer.read(name)))
     assert _rows(inner, "case")[0]["accession"] == "M 2"
-    taken = AuditEntry.objects.filter(action="case.taken_along", object_id__in=ids)
+    taken = AuditEntry.objects.filter(action="case.downloaded", object_id__in=ids)
     assert {str(item.object_id) for item in taken} == {str(case.pk), str(other.pk)}
 
 

@@ -37,8 +37,8 @@ export class PendingChanges {
     private readonly changes: () => PendingChange[],
   ) {
     this.dialog = required<HTMLDialogElement>(root, "[data-dialog=pending]");
-    const on = (what: string, run: () => void): void =>
-      required(this.dialog, what).addEventListener("click", run);
+    const on = (selector: string, run: () => void): void =>
+      required(this.dialog, selector).addEventListener("click", run);
     on("[data-pending-retry]", () => queue.retryNow());
     on("[data-pending-discard]", () => changes().forEach(({ discard }) => discard()));
     queue.onStatus(() => {

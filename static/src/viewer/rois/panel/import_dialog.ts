@@ -49,7 +49,7 @@ export class ImportDialog {
   constructor(private readonly host: ImportHost) {
     this.dialog = required<HTMLDialogElement>(host.root, "[data-dialog=import]");
     this.input = required<HTMLInputElement>(this.dialog, "[data-import-file]");
-    const on = (what: string, run: () => void): void => this.part(what).addEventListener("click", run);
+    const on = (selector: string, run: () => void): void => this.part(selector).addEventListener("click", run);
     on("[data-import-choose]", () => this.input.click());
     on("[data-import-again]", () => this.choose());
     on("[data-import-go]", () => void this.go(false));

@@ -126,7 +126,7 @@ export class VideoEventPanel {
     const clip = editor.querySelector<HTMLButtonElement>("[data-event-clip]");
     if (clip) new ClipButton(clip, this.clipStatus, player.video.id, () => this.clipSpan(), this.parts.leaving);
     if (!canAnnotate) return;
-    const on = (host: HTMLElement, what: string, run: () => void): void => required(host, what).addEventListener("click", run);
+    const on = (host: HTMLElement, selector: string, run: () => void): void => required(host, selector).addEventListener("click", run);
     on(page, "[data-event-add]", () => this.addMoment());
     on(page, "[data-event-begin]", () => this.beginSpan());
     on(page, "[data-event-end]", () => this.endSpan());

@@ -70,7 +70,7 @@ def test_a_case_is_imported_and_the_job_reports_counts(
     again = browser.post(f"{address}import/")
     assert (again.status_code, again.json()["code"]) == (409, "imported")
     actions = set(AuditEntry.objects.values_list("action", flat=True))
-    assert {"case.import_ordered", "case.imported"} <= actions
+    assert {"case.import_requested", "case.imported"} <= actions
     inventory = inventory_of(upload.lab_id, [Case.objects.get().pk])
     assert str(upload.pk) in inventory.rows["archive.Upload"]
 
