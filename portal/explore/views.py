@@ -101,7 +101,7 @@ def browse(request: HttpRequest) -> HttpResponse:
     page = _Page(request, "map")
     labels = Label.objects.filter(lab=page.lab, retired_at=None)
     counts = map_counts(page.user, page.map) if page.map else None
-    return page.render(seen=counts, labels=labels)
+    return page.render(visible_map=counts, labels=labels)
 
 
 @audited(GET=AuditRule("search.browsed", every_s=HOUR_S))
@@ -118,7 +118,7 @@ def browse_duplicates(request: HttpRequest) -> HttpResponse:
             page.user, visible, between=chosen, start=page.start, count=_PAGE
         )
         kinds = [(kind.value, NAMES[kind], duplicates.counts[kind]) for kind in Between]
-        context |= {"seen": visible, "found": duplicates, "between_kinds": kinds}
+        context |= {"visible_map": visible, "found": duplicates, "between_kinds": kinds}
         context |= {"page_obj": page.paged(duplicates.total), "names": NAMES}
     return page.render(**context)
 
@@ -132,7 +132,11 @@ def browse_unlike(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {}
     if visible := _visible_map(page.user, page.map):
         outliers = label_outliers(page.user, visible, start=page.start, count=_PAGE)
-        context = {"seen": visible, "found": outliers, "page_obj": page.paged(outliers.total)}
+        context = {
+            "visible_map": visible,
+            "found": outliers,
+            "page_obj": page.paged(outliers.total),
+        }
     return page.render(**context)
 
 

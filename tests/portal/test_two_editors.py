@@ -30,7 +30,7 @@ def both(manager: User) -> Client:
 def seen(answer: Any, *, near: str = "") -> str:
     """State that a page shows in its form for ``near``."""
     text = answer.content.decode()
-    match = re.search(r'name="seen" value="([0-9a-f]{16})"', text[text.index(near) :])
+    match = re.search(r'name="edit_tag" value="([0-9a-f]{16})"', text[text.index(near) :])
     assert match, "the form does not say what it shows"
     return match[1]
 
@@ -43,8 +43,8 @@ def test_a_conflict_shows_the_saved_and_the_submitted_case(
     old = seen(both.get(at))
     first = {"accession": "S-1", "sex": "female", "age_band": "unknown", "organ": "lung"}
     mine = first | {"organ": "skin", "sex": "unknown", "tags": "a"}
-    assert both.post(at, first | {"seen": old}).status_code == 302
-    late = both.post(at, mine | {"seen": old})
+    assert both.post(at, first | {"edit_tag": old}).status_code == 302
+    late = both.post(at, mine | {"edit_tag": old})
     text = html.unescape(late.content.decode())
     assert late.status_code == 422 and "Someone else changed this" in text
     assert "Saved now: lung" in text and 'value="skin"' in text, "both"
@@ -52,7 +52,7 @@ def test_a_conflict_shows_the_saved_and_the_submitted_case(
     assert "Saved now: S-1" not in text, "only what differs"
     case.refresh_from_db()
     assert case.organ == "lung", "nothing was overwritten"
-    assert both.post(at, mine | {"seen": seen(late)}).status_code == 302
+    assert both.post(at, mine | {"edit_tag": seen(late)}).status_code == 302
     case.refresh_from_db()
     assert (case.organ, case.tags) == ("skin", ["a"]), "knowing it, it can be"
 
@@ -60,7 +60,11 @@ def test_a_conflict_shows_the_saved_and_the_submitted_case(
 def test_a_webhook_too(both: Client, lab: Lab, manager: User, settings: Any) -> None:
     hook = Webhook.objects.create(lab=lab, name="LIS", url="https://lis.example/", created_by=None)
     at = reverse("webhooks:edit", args=[hook.pk])
-    sent = {"url": "https://lis.example/", "types": ["case.created"], "seen": seen(both.get(at))}
+    sent = {
+        "url": "https://lis.example/",
+        "types": ["case.created"],
+        "edit_tag": seen(both.get(at)),
+    }
     assert both.post(at, sent | {"name": "RIS"}).status_code == 302
     late = both.post(at, sent | {"name": "PACS", "types": []})
     text = html.unescape(late.content.decode())
@@ -75,13 +79,13 @@ def test_a_conflict_of_labels_and_rules_is_reported(both: Client, lab: Lab) -> N
     assert label is not None
     page = both.get(reverse("annotations:labels"))
     assert f'data-tag="{seen(page, near=str(label.pk))}"' in page.content.decode()
-    sent = {"color": label.color, "seen": seen(page, near=str(label.pk))}
+    sent = {"color": label.color, "edit_tag": seen(page, near=str(label.pk))}
     at = reverse("annotations:label_edit", args=[label.pk])
     both.post(at, sent | {"name": "Crypt"})
     late = both.post(at, sent | {"name": "Gland 2"}, follow=True).content.decode()
     assert "Someone else has changed “Crypt” in the meantime" in late and "“Gland 2”" in late
     assert Label.objects.get(pk=label.pk).name == "Crypt"
-    rules = {"lab": lab.slug, "seen": seen(both.get(reverse("archive:intake")), near="Rules")}
+    rules = {"lab": lab.slug, "edit_tag": seen(both.get(reverse("archive:intake")), near="Rules")}
     both.post(reverse("archive:intake_rules"), rules | {"must_be_clean": "on"})
     late = both.post(reverse("archive:intake_rules"), rules, follow=True).content.decode()
     assert "Someone else has changed the rules in the meantime" in late
@@ -97,7 +101,7 @@ def test_who_moves_labels_takes_no_text_from_who_renames_one(
     page = both.get(reverse("annotations:labels"))
     order = [(item.pk, None) for item in reversed(labels)]
     labels_order(lab=lab, user=manager, order=order)
-    sent = {"color": first.color, "name": "Crypt", "seen": seen(page, near=str(first.pk))}
+    sent = {"color": first.color, "name": "Crypt", "edit_tag": seen(page, near=str(first.pk))}
     both.post(reverse("annotations:label_edit", args=[first.pk]), sent)
     now = Label.objects.get(pk=first.pk)
     assert (now.name, now.position) == ("Crypt", len(labels) - 1)

@@ -185,13 +185,13 @@ def require_match(request: Request, row: BaseModel, *, required: bool) -> None:
 
 @contextmanager
 def edited_by_page(request: HttpRequest, row: BaseModel) -> Iterator[None]:
-    """Transaction of a form's change, if the row is still as its page showed it (``{% seen %}``).
+    """Transaction of a form's change, if the row is still as its page showed it (``{% edit_tag_input %}``).
 
     Raises:
         StaleVersionError: The row was changed since; nothing was written.
     """
     with transaction.atomic():
-        if shown_etag := request.POST.get("seen"):
+        if shown_etag := request.POST.get("edit_tag"):
             _require_one_of({shown_etag}, row)
         yield
 

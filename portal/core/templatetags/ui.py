@@ -60,12 +60,12 @@ def moment(
 
 
 @register.simple_tag
-def seen(row: BaseModel) -> SafeString:
+def edit_tag_input(row: BaseModel) -> SafeString:
     """Hidden field of a form with the version of the edited row that the page shows."""
-    return format_html('<input type="hidden" name="seen" value="{}">', edit_tag(row))
+    return format_html('<input type="hidden" name="edit_tag" value="{}">', edit_tag(row))
 
 
 @register.filter
 def edit_tag_of(row: BaseModel) -> str:
-    """The same for a script, which sends it as ``If-Match``."""
+    """Edit tag of a row, for a script that sends it as ``If-Match``."""
     return edit_tag(row)

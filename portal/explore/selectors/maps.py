@@ -64,7 +64,7 @@ class MapCounts:
     """Numbers of visible regions: on the map, and newer than it."""
 
     map: RegionMap
-    shown: int
+    on_map: int
     newer: int
 
 

@@ -189,7 +189,7 @@ class UnannotatedListSerializer(serializers.Serializer[Any]):
 
 
 def map_represent(counts: MapCounts) -> JsonObject:
-    return {**MapSerializer(counts.map).data, "regions": counts.shown, "newer": counts.newer}
+    return {**MapSerializer(counts.map).data, "regions": counts.on_map, "newer": counts.newer}
 
 
 def points_represent(points: MapPoints) -> JsonObject:

@@ -149,9 +149,9 @@ def test_pages_show_it_and_offer_words(
 def test_a_page_does_not_overwrite_fields_it_did_not_show(page: Client, still: Slide) -> None:
     body = text_of(page.get(f"/cases/{still.case_id}/"))
     form = body.partition(f"/slides/{still.pk}/stain/")[2]
-    seen = form.partition('name="seen" value="')[2].partition('"')[0]
-    page.post(f"/slides/{still.pk}/stain/", {"stain": "PAS", "seen": seen})
-    late = page.post(f"/slides/{still.pk}/stain/", {"stain": "Gram", "seen": seen}, follow=True)
+    seen = form.partition('name="edit_tag" value="')[2].partition('"')[0]
+    page.post(f"/slides/{still.pk}/stain/", {"stain": "PAS", "edit_tag": seen})
+    late = page.post(f"/slides/{still.pk}/stain/", {"stain": "Gram", "edit_tag": seen}, follow=True)
     assert "its stain “PAS”. Yours was not saved: “Gram”" in text_of(late)
     still.refresh_from_db()
     assert still.stain == "PAS"

@@ -208,9 +208,9 @@ def test_a_concurrently_set_title_is_not_overwritten(
     page = client.get(f"/cases/{named.case_id}/").content.decode()
     at = reverse("archive:item_rename", args=["slide", named.pk])
     form = page.partition(at)[2]
-    seen = form.partition('name="seen" value="')[2].partition('"')[0]
-    client.post(at, {"name": "Section 1", "seen": seen})
-    late = client.post(at, {"name": "Section 2", "seen": seen}, follow=True).content.decode()
+    seen = form.partition('name="edit_tag" value="')[2].partition('"')[0]
+    client.post(at, {"name": "Section 1", "edit_tag": seen})
+    late = client.post(at, {"name": "Section 2", "edit_tag": seen}, follow=True).content.decode()
     assert "Someone else changed it in the meantime. Its title is now “Section 1”" in late
     assert "Yours was not saved: “Section 2”" in late
     named.refresh_from_db()

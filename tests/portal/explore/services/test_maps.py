@@ -276,7 +276,7 @@ def test_the_page_counts_without_reading_regions_and_unchanged_points_are_not_se
 ):
     seen = drawn(archive)
     counts = map_counts(archive.user, seen.map)
-    assert (counts.shown, counts.newer) == (len(seen.rows), seen.newer) == (12, 0)
+    assert (counts.on_map, counts.newer) == (len(seen.rows), seen.newer) == (12, 0)
     page = client_of(archive.user)
     url = f"/browse/?lab={archive.lab.slug}"
     page.get(url)
@@ -301,7 +301,7 @@ def test_the_page_counts_without_reading_regions_and_unchanged_points_are_not_se
     roi_delete(roi=archive.left[0], user=archive.user, expected_version=1)
     after = api.get(points, headers={"if-none-match": first["ETag"]})
     assert after.status_code == 200 and len(after.json()["rois"]) == 11
-    assert map_counts(archive.user, seen.map).shown == 11
+    assert map_counts(archive.user, seen.map).on_map == 11
 
 
 def test_values_that_differ_in_case_are_merged(archive):
