@@ -56,7 +56,7 @@ def test_every_file_that_a_page_names_is_there() -> None:
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "docs" / "results").glob("*.json")), ids=lambda p: p.name
 )
-def test_kept_results_hold_figures_alone(path: Path) -> None:
+def test_stored_results_contain_figures_only(path: Path) -> None:
     report = json.loads(path.read_text())
     assert figures_of(report) == report
 
@@ -69,7 +69,7 @@ def test_kept_results_hold_figures_alone(path: Path) -> None:
         *(page for page in PAGES if page.startswith("docs/models/")),
     ],
 )
-def test_what_was_measured_stands_where_its_command_writes_it(page: str) -> None:
+def test_measurements_are_in_the_files_that_their_commands_write(page: str) -> None:
     """Settings have two decimals at most; what has more, or a table of scores, was measured."""
     text = FIGURES.sub("", text_of(page))
     assert re.findall(r"(?<![\w.])[01]?\.\d{3,}", text) == []

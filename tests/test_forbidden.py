@@ -103,7 +103,7 @@ def test_each_of_them_is_found(source: str, what: str) -> None:
     "source",
     ["model.eval()", "torch.load(p, weights_only=True)", "re.compile(p)", "yaml.safe_load(text)"],
 )
-def test_what_is_harmless_is_let_through(source: str) -> None:
+def test_harmless_code_is_allowed(source: str) -> None:
     assert list(_found(source, "m.py")) == []
 
 
@@ -129,7 +129,7 @@ def test_no_script_builds_markup_from_text() -> None:
     assert paths == set()
 
 
-def test_nothing_that_is_kept_or_sent_is_pickled() -> None:
+def test_no_stored_or_sent_data_is_pickled() -> None:
     """Sessions, cache and messages of jobs: whoever can write there must not run code."""
     from django.conf import settings
 

@@ -120,7 +120,7 @@ def planted(path: Path, text: str) -> Iterator[None]:
         path.unlink() if before is None else path.write_text(before)
 
 
-def test_the_rules_hold_as_the_tree_stands(copy: Path) -> None:
+def test_the_tree_obeys_the_import_rules(copy: Path) -> None:
     status, report = lint(copy)
     assert status == 0, report
     assert f"Contracts: {len(CONTRACTS)} kept, 0 broken." in report

@@ -47,7 +47,7 @@ def test_notice_names_every_copyleft_package_that_is_installed() -> None:
 
 
 @pytest.mark.parametrize("package", BUNDLED)
-def test_what_notice_says_of_a_wheel_is_in_it(package: str) -> None:
+def test_files_named_by_the_notice_of_a_wheel_are_in_the_wheel(package: str) -> None:
     inside = [path.name for path in files(package) or []]
     for library in BUNDLED[package]:
         assert any(name.startswith(library) for name in inside)

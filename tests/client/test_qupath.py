@@ -51,7 +51,7 @@ def test_the_script_requests_existing_addresses(schema):
         assert message <= known, (method, path)
 
 
-def test_its_media_types_are_those_of_the_api(schema):
+def test_the_script_uses_the_media_types_of_the_api(schema):
     both = schema["paths"]["/api/v1/canvases/{id}/roi-file/"]
     (sent,) = re.findall(r"header\('Content-Type', '(.+?)'\)", SCRIPT)
     assert sent in both["post"]["requestBody"]["content"]
@@ -66,7 +66,7 @@ def test_the_fields_that_it_reads_are_there(schema, name):
     assert read and read <= set(schema["components"]["schemas"][READ[name]]["properties"])
 
 
-def test_it_stores_no_token_and_follows_no_redirect():
+def test_the_script_stores_no_token_and_follows_no_redirect():
     assert not re.search(r"tess_\w", SCRIPT) and "followRedirects" not in SCRIPT
     stored = re.findall(r"setProperty\(([^,]+),", SCRIPT)
     assert stored == ["'tessera.canvas'", "VERSIONS + canvas.id"]

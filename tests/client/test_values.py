@@ -99,7 +99,7 @@ def _spoken(text: str) -> tuple[set[tuple[str, str]], list[str]]:
 
 
 @pytest.mark.parametrize("name", ["__init__", "client", "events", "requests", "rois", "uploads"])
-def test_both_clients_are_one(name):
+def test_the_blocking_client_is_generated_from_the_asynchronous_one(name):
     """Renew by ``python clients/python/unasync.py``."""
     spec = importlib.util.spec_from_file_location("unasync", SOURCES / "unasync.py")
     unasync = importlib.util.module_from_spec(spec)

@@ -92,7 +92,7 @@ def test_a_conflict_of_labels_and_rules_is_reported(both: Client, lab: Lab) -> N
     assert IntakeRules.objects.get(lab=lab).must_be_clean
 
 
-def test_who_moves_labels_takes_no_text_from_who_renames_one(
+def test_moving_labels_does_not_undo_a_concurrent_renaming(
     both: Client, lab: Lab, manager: User
 ) -> None:
     label_set_ensure(lab=lab)

@@ -145,7 +145,7 @@ def test_tiles_are_not_audited(scene: Scene) -> None:
         assert (answer.status_code, AuditEntry.objects.count()) == (200, before)
 
 
-def test_a_canvas_read_again_and_again_by_a_token_is_noted_once(scene: Scene) -> None:
+def test_repeated_reads_of_a_canvas_by_a_token_are_logged_once(scene: Scene) -> None:
     path = filled("api:canvas-tile", ENDPOINTS["api:canvas-tile"], scene.ids)
     client = scene.cast.client("read_token")
     with transaction.atomic():

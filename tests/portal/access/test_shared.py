@@ -221,7 +221,7 @@ def test_lists_and_facets_leave_it_out_unless_its_case_is_named(scene: Scene) ->
         assert "W-1" not in page and "Shared with us" in page
 
 
-def test_its_viewer_links_to_a_search_in_the_readers_lab(scene: Scene) -> None:
+def test_the_viewer_of_a_shared_case_links_to_a_search_in_the_readers_lab(scene: Scene) -> None:
     path = f"/canvases/{scene.ids['canvases']}/"
     with _shared(scene):
         assert "Similar cases of ours" in scene.cast.client("stranger").get(path).content.decode()

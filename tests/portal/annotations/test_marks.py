@@ -36,7 +36,7 @@ SIZE = {"width_px": 1000, "height_px": 800}
 
 
 @pytest.mark.parametrize("geometry", ALL, ids=lambda item: item["type"])
-def test_it_is_stored_as_it_is_drawn_and_again_unchanged(geometry: dict[str, Any]) -> None:
+def test_a_mark_is_stored_as_drawn_and_unchanged_if_saved_again(geometry: dict[str, Any]) -> None:
     shape = outline_from_geojson(geometry, **SIZE)
     assert (shape.geometry, shape.notes, shape.area_px) == (geometry, (), 0.0)
     assert outline_from_geojson(shape.geometry, **SIZE).geometry == geometry
@@ -69,7 +69,7 @@ def test_marks_are_cut_at_the_canvas_edge() -> None:
 
 
 @pytest.mark.django_db
-def test_over_rest_they_are_drawn_measured_listed_moved_and_brought_back(
+def test_marks_are_drawn_measured_listed_moved_and_restored_over_rest(
     lab: Lab, annotator: User
 ) -> None:
     canvas = make_canvas(lab, mpp_x=0.5, mpp_y=0.25)
@@ -110,9 +110,7 @@ def test_only_areas_have_key_frames(video_canvas: Canvas, annotator: User) -> No
 
 
 @pytest.mark.django_db
-def test_the_table_has_columns_for_them_where_there_are_any(
-    canvas: Canvas, annotator: User
-) -> None:
+def test_the_table_has_columns_for_marks_if_there_are_any(canvas: Canvas, annotator: User) -> None:
     roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9))
     assert "length_um" not in {
         item.key for item in measurements_of(annotator, canvas=canvas).columns
@@ -162,7 +160,7 @@ def test_masks_omit_marks_and_dicom_has_groups_for_them(tmp_path: Any) -> None:
     assert written("mask", roi(LINE))
 
 
-def test_a_picture_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_shows_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     white = np.full((80, 100, 3), 255, np.uint8)
     monkeypatch.setattr("portal.annotations.formats.pictures.window_pixels", lambda *_: white)
     picture = Image.open(io.BytesIO(written("png", roi(LINE), roi(DOTS), window=(0, 0, 100, 80))))

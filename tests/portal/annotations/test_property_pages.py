@@ -45,7 +45,9 @@ def change(client: Client, lab: Lab, do: str, key: str, **more: str) -> str:
     return answer.content.decode()
 
 
-def test_a_manager_makes_renames_orders_and_retires_them(page_client: Client, lab: Lab) -> None:
+def test_a_manager_creates_renames_sorts_and_retires_property_types(
+    page_client: Client, lab: Lab
+) -> None:
     grade, size = property_types_of(lab.pk)
     assert (grade.choices, size.unit) == (("1", "2", "3"), "mm")
     page = change(

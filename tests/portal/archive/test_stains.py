@@ -165,7 +165,7 @@ def test_a_viewer_reads_it_and_gets_no_form(client: Client, viewer: User, still:
         assert "Ki-67" in body and 'id="stains"' not in body
 
 
-def test_lists_are_filtered_by_it(
+def test_lists_are_filtered_by_stain(
     api: APIClient, page: Client, lab: Lab, annotator: User, still: Slide, slide: Slide
 ) -> None:
     case_create(lab=lab, user=annotator, accession="EMPTY-1")

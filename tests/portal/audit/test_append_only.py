@@ -132,7 +132,7 @@ def test_postgresql_refuses_as_a_replica_too(entry: AuditEntry) -> None:
     _refuses("DELETE FROM {t}", "audit_auditentry")
 
 
-def test_no_row_of_another_table_takes_entries_along(entry: AuditEntry, lab: Lab) -> None:
+def test_no_deletion_in_another_table_deletes_entries(entry: AuditEntry, lab: Lab) -> None:
     before = _contents()
     lab.delete()
     assert _contents() == before

@@ -62,7 +62,7 @@ def test_every_page_and_list_is_private_and_runs_no_foreign_script(
 
 
 @pytest.mark.parametrize("path", ["/nothing/", "/api/v1/nothing/", "/accounts/login/"])
-def test_so_are_errors_and_pages_without_a_session(browser: Client, path: str) -> None:
+def test_errors_and_pages_without_a_session_have_the_headers(browser: Client, path: str) -> None:
     _check(browser.get(path, secure=True))
     browser.logout()
     _check(browser.get(path, secure=True))

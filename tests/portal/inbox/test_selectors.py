@@ -45,7 +45,7 @@ def test_an_entry_names_its_place_its_reason_and_its_page(
 
 
 @pytest.mark.parametrize("hidden_by", ["membership", "region", "case", "account"])
-def test_who_cannot_see_the_object_sees_no_notification_of_it(
+def test_a_user_who_cannot_see_an_object_sees_no_notification_of_it(
     roi: Roi, annotator: User, reviewer: User, manager: User, hidden_by: str
 ) -> None:
     reject(roi, reviewer, "Too small")

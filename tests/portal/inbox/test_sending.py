@@ -69,7 +69,7 @@ def test_the_daily_digest_is_the_default_and_skips_read_notifications(
     assert mail_daily_schedule() == 0
 
 
-def test_who_chose_never_gets_no_mail(rejected: Roi, annotator: User) -> None:
+def test_a_user_who_chose_never_gets_no_mail(rejected: Roi, annotator: User) -> None:
     preferences_set(user=annotator, mail="never")
     assert (mail_at_once_schedule(), mail_daily_schedule()) == (0, 0)
 

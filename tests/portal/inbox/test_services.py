@@ -163,7 +163,7 @@ def test_several_images_assigned_at_once_are_one_notification(
         assert (row.kind, row.params, row.assignment) == ("work.assigned", {"count": 2}, None)
 
 
-def test_an_assignment_that_is_removed_takes_its_notification_along(
+def test_the_notification_of_a_removed_assignment_is_deleted(
     lab: Lab, canvas: Canvas, manager: User, annotator: User
 ) -> None:
     plan = ReadingPlan(canvases=[canvas], people=[annotator])
@@ -181,7 +181,7 @@ def test_an_assignment_that_is_removed_takes_its_notification_along(
         (JobState.CANCELLED, []),
     ],
 )
-def test_who_started_a_mosaic_learns_how_it_ended(
+def test_the_user_who_started_a_mosaic_is_notified_of_its_end(
     lab: Lab, annotator: User, manager: User, state: JobState, kinds: list[str]
 ) -> None:
     mosaic = make_mosaic(make_video(lab, annotator))
@@ -248,14 +248,14 @@ def test_a_file_that_left_quarantine_needs_no_notification(
     assert not Notification.objects.exists()
 
 
-def test_a_deleted_case_takes_its_notifications_along(roi: Roi, reviewer: User, anna: User) -> None:
+def test_notifications_of_a_deleted_case_are_deleted(roi: Roi, reviewer: User, anna: User) -> None:
     reject(roi, reviewer, "@Anna Berg")
     assert Notification.objects.count() == 2
     roi.canvas.case.delete()
     assert not Notification.objects.exists()
 
 
-def test_a_deleted_account_takes_its_notifications_along(
+def test_notifications_of_a_deleted_account_are_deleted(
     roi: Roi, annotator: User, reviewer: User
 ) -> None:
     reject(roi, reviewer)

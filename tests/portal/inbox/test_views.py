@@ -65,7 +65,7 @@ def test_notifications_are_grouped_by_day(page: Client, roi: Roi, reviewer: User
     assert page.get("/inbox/").content.decode().count('class="inbox__day"') == 2
 
 
-def test_one_is_marked_as_read_or_all(page: Client, roi: Roi, reviewer: User) -> None:
+def test_one_notification_or_all_are_marked_as_read(page: Client, roi: Roi, reviewer: User) -> None:
     reject(roi, reviewer)
     comment_add(roi=roi, user=reviewer, text="Look again")
     first = Notification.objects.order_by("created_at")[0]

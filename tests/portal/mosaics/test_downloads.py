@@ -98,7 +98,7 @@ def test_other_sizes_are_refused_clearly(
     assert words in str(answer.json()["errors"]["size"])
 
 
-def test_one_that_takes_too_long_is_stopped(
+def test_a_download_that_takes_too_long_is_stopped(
     api: APIClient, large: Mosaic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(downloads, "PNG_WITHIN_S", 0.0)
@@ -108,7 +108,9 @@ def test_one_that_takes_too_long_is_stopped(
     assert left_behind(large) == []
 
 
-def test_one_at_a_time_in_a_process(large: Mosaic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_renders_one_download_at_a_time(
+    large: Mosaic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second waits for the first, and gives up in time where that one does not end."""
     started, go_on = threading.Event(), threading.Event()
 

@@ -171,7 +171,7 @@ def test_as_many_queries_for_few_hits_as_for_many(world, page, roi, neighbours, 
     assert counted[0] == counted[1]
 
 
-def test_another_lab_neither_counts_nor_finds_nor_offers_it(
+def test_another_lab_neither_counts_nor_finds_nor_offers_a_stain(
     world, page, roi, neighbours, other_lab, stranger
 ):
     theirs = world.scanned(world.canvas(world.case("Z1", lab=other_lab)), stain="Grocott silver")

@@ -34,7 +34,7 @@ def test_a_rename_preserves_a_concurrently_changed_secret(lab: Lab, manager: Use
 @pytest.mark.skipif(
     connection.vendor == "sqlite", reason="there a transaction is the only writer anyway"
 )
-def test_of_two_that_are_made_at_once_only_one_takes_the_last_place(
+def test_only_one_of_two_concurrent_webhooks_takes_the_last_place(
     lab: Lab, manager: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both, result, save = threading.Barrier(2), list[str](), Webhook.save

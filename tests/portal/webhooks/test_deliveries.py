@@ -104,7 +104,7 @@ def test_events_before_the_creation_of_a_webhook_are_not_delivered(
     assert not WebhookDelivery.objects.exists()
 
 
-def test_of_regions_saved_in_bulk_there_is_one_message(lab: Lab, manager: User, made: Any) -> None:
+def test_one_message_is_sent_for_regions_saved_in_bulk(lab: Lab, manager: User, made: Any) -> None:
     assert not waits("roi.saved", {"roi_id": "1", "is_bulk": True})
     _emit(lab, "rois.saved_in_bulk", canvas_id=str(make_canvas(lab).pk), user_id=str(manager.pk))
     ledger.sweep()

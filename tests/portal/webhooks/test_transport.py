@@ -157,7 +157,7 @@ def test_a_redirect_is_an_answer_and_is_not_followed(receiver: Receiver) -> None
     assert (answer.status, answer.is_ok, len(receiver.got)) == (302, False, 1)
 
 
-def test_of_a_long_answer_only_the_beginning_is_read(receiver: Receiver) -> None:
+def test_only_the_beginning_of_a_long_answer_is_read(receiver: Receiver) -> None:
     receiver.answers, receiver.body = [500], b"x" * 1_000_000
     answer = post(receiver.url, body=b"{}", headers={})
     assert answer.text == "x" * 500
@@ -260,6 +260,6 @@ def test_a_network_that_is_named_is_reached(settings: Any, network: str, address
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "127.1", "017700000001"])
-def test_other_ways_to_write_a_number_are_judged_as_it(host: str) -> None:
+def test_other_spellings_of_an_address_are_checked_like_it(host: str) -> None:
     answer = post(f"https://{host}/", body=b"{}", headers={})
     assert "private network" in answer.error

@@ -115,7 +115,7 @@ def test_coco_not_finite_numbers_are_refused_by_the_outline_check() -> None:
         area(feature_read(result))
 
 
-def test_of_several_images_the_one_of_this_name_and_size_is_taken() -> None:
+def test_the_image_with_the_name_and_size_of_the_canvas_is_read() -> None:
     images = [
         {"id": 1, "file_name": "other.png", "width": 1000, "height": 800},
         {"id": 2, "file_name": "dir/SECTION 1.tif", "width": 1000, "height": 800},

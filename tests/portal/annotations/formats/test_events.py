@@ -103,7 +103,7 @@ def test_events_of_coco_are_those_of_this_video() -> None:
     assert ("first_frame" in no_frame.reason, no_event.reason) == (True, "not an event")
 
 
-def test_a_document_that_is_cut_short_is_refused_whole() -> None:
+def test_a_document_that_is_cut_short_is_refused_entirely() -> None:
     for text in (json.dumps(COCO)[:-30], CVAT[:-30]):
         with pytest.raises(DocumentError, match="invalid"):
             read(text, VIDEO)

@@ -56,7 +56,7 @@ each_format = pytest.mark.parametrize("written", [cvat, coco])
 
 
 @each_format
-def test_of_two_images_of_one_size_the_one_of_this_name_is_read(written: Any) -> None:
+def test_the_image_with_the_name_of_the_canvas_is_read_if_two_have_its_size(written: Any) -> None:
     text = written(("frame_0.png", 1000, 800), ("frame_1.png", 1000, 800))
     features, problems = split(text, STILL)
     assert len(features) == 1
@@ -124,7 +124,7 @@ def test_an_image_without_a_number_is_refused_on_a_video(written: Any) -> None:
 
 
 @each_format
-def test_of_the_frames_of_two_videos_those_with_the_name_are_read(written: Any) -> None:
+def test_frames_of_the_video_with_the_name_of_the_canvas_are_read(written: Any) -> None:
     size = 1000, 800
     text = written(("Sweep/frame_3.png", *size), ("Other/frame_4.png", *size))
     features, problems = split(text, VIDEO)

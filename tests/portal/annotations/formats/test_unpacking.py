@@ -89,9 +89,7 @@ def test_several_documents_of_an_archive_are_one_import(canvas: Canvas, annotato
     assert report.format == "mixed" and "photo.png" in report.image_decided
 
 
-def test_of_several_documents_those_with_the_canvas_name_are_read(
-    canvas: Canvas, annotator: User
-) -> None:
+def test_documents_with_the_name_of_the_canvas_are_read(canvas: Canvas, annotator: User) -> None:
     data = zipped(**{"Section 1__geojson": geojson("mine"), "Section 2__geojson": geojson("x")})
     report = brought(canvas, annotator, data)
     assert statuses(report) == ["created", "refused"] and names() == ["mine"]

@@ -120,7 +120,7 @@ def test_an_import_yields_and_resumes(
 
     monkeypatch.setattr(reading, "_plan_feature", seen)
     if expected:
-        monkeypatch.delattr(reading, "_surveyed")
+        monkeypatch.delattr(reading, "_survey_features")
     else:
         (import_folder(row) / "import_progress").unlink()
     row = run(row)
@@ -151,7 +151,7 @@ def test_a_preview_yields_resumes_and_reports_the_same(
         return planned(run, index, raw)
 
     monkeypatch.setattr(reading, "_plan_feature", seen)
-    monkeypatch.delattr(reading, "_surveyed")
+    monkeypatch.delattr(reading, "_survey_features")
     row = run(row)
     assert read == list(range(8, 13))
     assert (state(row), row.stage, row.report) == ("succeeded", "previewed", uninterrupted.report)
@@ -187,6 +187,6 @@ def test_an_import_does_not_survey_the_document_after_its_preview(
     canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = run(stage(canvas, annotator, document(3), is_preview=True))
-    monkeypatch.delattr(reading, "_surveyed")
+    monkeypatch.delattr(reading, "_survey_features")
     row = run(roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False))
     assert (state(row), counts(row)) == ("succeeded", (3, 0, 0, 0, 1))

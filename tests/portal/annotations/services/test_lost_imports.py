@@ -100,7 +100,7 @@ def test_a_failed_undo_does_not_stop_the_other_imports(
     assert row.stage == ImportStage.IMPORTED and not Roi.objects.live().exists()
 
 
-def test_a_chore_that_is_killed_takes_back_the_rest_next_time(
+def test_a_killed_chore_undoes_the_remaining_imports_next_time(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
@@ -140,7 +140,7 @@ def test_an_import_of_a_deleted_author_is_undone_without_an_author(
     assert set(revisions.values_list("author", flat=True)) == {None}
 
 
-def test_the_chore_takes_a_large_import_back_in_several_passes(
+def test_the_chore_undoes_a_large_import_in_several_passes(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reaper has jobs to look after."""

@@ -163,7 +163,7 @@ def test_a_frame_on_a_slide_is_refused(canvas: Canvas, annotator: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_writers_with_the_same_version_exactly_one_wins(roi: Roi, annotator: User) -> None:
+def test_exactly_one_of_two_writers_with_the_same_version_wins(roi: Roi, annotator: User) -> None:
     barrier = threading.Barrier(4)
     outcomes: list[str] = []
 

@@ -80,7 +80,9 @@ def test_a_bad_case_is_refused_by_the_name_of_its_field(
     assert names in answer.json()["detail"]
 
 
-def test_who_writes_in_two_labs_names_one(api: APIClient, annotator: User, other_lab: Lab) -> None:
+def test_a_user_who_writes_in_two_labs_names_one(
+    api: APIClient, annotator: User, other_lab: Lab
+) -> None:
     Membership.objects.create(user=annotator, lab=other_lab, role="annotator")
     assert api.post("/api/v1/cases/", {"accession": "x"}).status_code == 400
     made = api.post("/api/v1/cases/", {"accession": "x", "lab": str(other_lab.pk)})

@@ -393,7 +393,7 @@ def test_the_real_child_finds_text_over_a_video(case: Case, receive: Any, tmp_pa
     assert not Video.all_objects.exists()
 
 
-def test_a_deleted_case_takes_the_evidence_along(seen: Upload) -> None:
+def test_evidence_of_a_deleted_case_is_deleted(seen: Upload) -> None:
     Case.all_objects.filter(pk=seen.case_id).delete()
     assert not Evidence.objects.exists()
 

@@ -49,6 +49,6 @@ def test_a_slide_in_preparation_is_not_deleted(case: Case, receive: Any, annotat
         item_delete(item=item, user=annotator)
 
 
-def test_only_a_failed_item_is_tried_again(still: Slide, annotator: User) -> None:
+def test_only_a_failed_item_can_be_retried(still: Slide, annotator: User) -> None:
     with pytest.raises(ConflictError, match="failed"):
         item_retry(item=still, user=annotator)

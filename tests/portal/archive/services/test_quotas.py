@@ -125,7 +125,7 @@ def test_a_transfer_in_pieces_reserves_its_size(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="threads share one database in memory")
 @pytest.mark.parametrize("is_crate", [False, True])
-def test_of_two_that_begin_at_once_only_one_takes_the_last_room(
+def test_only_one_of_two_concurrent_uploads_takes_the_last_room(
     case: Case, manager: User, lab: Lab, monkeypatch: pytest.MonkeyPatch, is_crate: bool
 ) -> None:
     quota_set(lab=lab, limit_bytes=100)

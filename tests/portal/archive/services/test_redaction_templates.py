@@ -129,7 +129,7 @@ def test_a_template_is_replaced_and_deleted(held: Upload, manager: User) -> None
     assert AuditEntry.objects.filter(action="redaction_template.deleted").count() == 1
 
 
-def test_what_cannot_be_a_template_is_refused(held: Upload, manager: User, annotator: User) -> None:
+def test_invalid_templates_are_refused(held: Upload, manager: User, annotator: User) -> None:
     with pytest.raises(InvalidInputError):
         redaction_template_save(upload=held, user=manager, boxes=[])
     with pytest.raises(InvalidInputError):

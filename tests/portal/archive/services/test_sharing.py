@@ -57,7 +57,7 @@ def test_a_case_is_read_from_its_acceptance_to_its_end(
         case_get(user=reader, case_id=case.pk)
 
 
-def test_it_ends_by_itself_after_its_last_day(
+def test_a_share_ends_by_itself_after_its_last_day(
     case: Case, manager: User, stranger: User, reader: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     share = share_accept(share=offered(case, manager, days=2), user=stranger)

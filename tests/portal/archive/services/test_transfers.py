@@ -272,7 +272,9 @@ def test_the_sweep_deletes_stalled_transfers_except_during_verification(
     assert _finish(checked).state == JobState.SUCCEEDED
 
 
-def test_giving_up_takes_the_bytes_along(case: Case, annotator: User, storage: Path) -> None:
+def test_discarding_a_transfer_deletes_its_bytes(
+    case: Case, annotator: User, storage: Path
+) -> None:
     from portal.archive.selectors.uploads import upload_get
 
     upload = _begin(case, annotator)

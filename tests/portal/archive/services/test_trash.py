@@ -109,7 +109,7 @@ def test_an_item_deleted_earlier_stays_deleted_when_its_case_is_restored(
     assert Slide.objects.exists()
 
 
-def test_a_video_takes_its_mosaics_and_a_mosaic_does_not_come_back_without_its_video(
+def test_mosaics_are_trashed_with_their_video_and_not_restored_without_it(
     made: world.World, manager: User
 ) -> None:
     deleted_mosaic = mosaic_delete(mosaic=made.mosaic, user=manager)

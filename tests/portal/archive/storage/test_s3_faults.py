@@ -175,7 +175,7 @@ def test_a_download_is_intact_or_refused(
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "silent", "cut body", "cut request"])
-def test_one_fault_is_waited_out(
+def test_a_single_fault_is_retried(
     store: S3Store, proxy: Proxy, received: Received, fault: str
 ) -> None:
     path, name = received(DATA)

@@ -100,9 +100,7 @@ def test_concurrent_readers_share_one_download(s3: S3Store, held: str, door: Doo
     assert len(door.downloads) == 1
 
 
-def test_who_waits_for_a_download_that_fails_tries_himself(
-    s3: S3Store, held: str, door: Door
-) -> None:
+def test_a_waiter_retries_a_download_that_failed(s3: S3Store, held: str, door: Door) -> None:
     door.faults = [lambda data: data[:-1] + b"?"]
     begin, ended = threading.Barrier(2), []
 
@@ -175,7 +173,7 @@ def test_a_full_cache_evicts_the_least_recently_used(
     assert len(door.downloads) == 4
 
 
-def test_who_has_a_dropped_copy_open_reads_on(
+def test_a_dropped_copy_that_is_open_can_be_read_to_its_end(
     bucket: S3Settings, tmp_path: Path, received: Received
 ) -> None:
     store = S3Store(replace(bucket, cache_bytes=1_500), tmp_path / "fetched")

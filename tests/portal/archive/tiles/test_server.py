@@ -165,7 +165,7 @@ def test_a_token_opens_tiles_until_it_is_revoked(
 
 
 @pytest.mark.parametrize("whom", ["all", "managers"])
-def test_who_owes_a_second_factor_sees_no_tile(
+def test_a_user_without_a_required_second_factor_sees_no_tile(
     fetch: Fetch, slide: Slide, manager: User, settings: Any, whom: str
 ) -> None:
     settings.TESSERA_REQUIRE_SECOND_FACTOR = whom
@@ -200,7 +200,7 @@ def test_another_labs_canvas_is_not_found(fetch: Fetch, foreign_slide: Slide, vi
 
 
 @pytest.mark.parametrize("ending", ["membership", "user"])
-def test_who_may_no_longer_see_it_is_shut_out_after_the_recheck(
+def test_a_user_who_lost_access_is_shut_out_after_the_recheck(
     fetch: Fetch, slide: Slide, viewer: User, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.monotonic()

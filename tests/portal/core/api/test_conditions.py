@@ -83,7 +83,7 @@ def test_a_concurrently_deleted_object_is_not_found(
 @pytest.mark.skipif(
     connection.vendor == "sqlite", reason="there a transaction is the only writer anyway"
 )
-def test_of_two_who_make_settings_first_one_sees_the_others(
+def test_one_of_two_who_create_settings_concurrently_sees_those_of_the_other(
     lab: Lab, manager: User, api_as: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, both, result = f"/api/v1/review-rules/{lab.pk}/", threading.Barrier(2), list[int]()

@@ -89,7 +89,7 @@ def test_two_at_once_are_one_request(api: APIClient, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_at_once_exactly_one_is_carried_out(annotator: User, lab: Lab) -> None:
+def test_exactly_one_of_many_concurrent_requests_is_carried_out(annotator: User, lab: Lab) -> None:
     """On PostgreSQL the others hear 409 while it runs; on SQLite they wait for it."""
     barrier = threading.Barrier(6)
     messages: list[Any] = []
@@ -165,7 +165,7 @@ def test_stored_answers_are_encrypted(client: Any, annotator: User, settings: An
     assert deleted.json()["code"] == "answer-not-stored"
 
 
-def test_answers_go_after_a_day_with_the_membership_and_with_an_erasure(
+def test_stored_answers_are_deleted_after_a_day_with_the_membership_and_by_an_erasure(
     api: APIClient, annotator: User
 ) -> None:
     assert post(api, {"accession": "S-9"}).status_code == 201
@@ -186,7 +186,7 @@ def test_answers_go_after_a_day_with_the_membership_and_with_an_erasure(
 
 
 @pytest.mark.parametrize("role", [Role.REVIEWER, Role.VIEWER])
-def test_who_may_less_is_shown_no_answer_from_before(
+def test_no_earlier_answer_is_replayed_after_a_loss_of_rights(
     api_as: Any, lab: Lab, manager: User, role: Role
 ) -> None:
     other = User.objects.create_user("second@example.com")

@@ -67,7 +67,7 @@ def _refused(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["code"]
 
 
-def test_it_is_carried_out_once_and_answered_the_same(send: Any, db: None) -> None:
+def test_a_leased_request_is_carried_out_once_and_answered_the_same(send: Any, db: None) -> None:
     first, again = send(), send()
     assert (first.status_code, again.status_code) == (201, 201)
     assert first.json() == again.json() and again["Idempotency-Replayed"] == "true"
@@ -92,7 +92,7 @@ def test_a_running_request_holds_no_transaction_and_its_repeat_gets_409(
     assert Invitation.objects.count() == 1
 
 
-def test_who_breaks_off_before_writing_gives_the_key_back(
+def test_a_request_that_ends_before_writing_frees_its_key(
     send: Any, run_during_request: RunDuringRequest, db: None
 ) -> None:
     run_during_request(BEFORE, _broken)
@@ -101,7 +101,7 @@ def test_who_breaks_off_before_writing_gives_the_key_back(
     assert send().status_code == 201
 
 
-def test_who_breaks_off_after_writing_is_not_carried_out_again(
+def test_a_request_that_ends_after_writing_is_not_carried_out_again(
     send: Any, run_during_request: RunDuringRequest, db: None
 ) -> None:
     run_during_request(AFTER, _broken)
@@ -127,7 +127,7 @@ def test_a_slow_request_loses_its_lease_and_writes_nothing(
     assert send().json() == messages[0].json()
 
 
-def test_who_has_written_is_not_taken_over_however_long_it_takes(
+def test_a_request_that_has_written_is_never_taken_over(
     send: Any, run_during_request: RunDuringRequest, db: None
 ) -> None:
     messages: list[Any] = []

@@ -40,7 +40,7 @@ def test_deprecated_addresses_have_deprecation_and_sunset_headers() -> None:
     assert not {"Deprecation", "Sunset"} & set(StayingApi.as_view()(request).headers)
 
 
-def test_the_schema_marks_it() -> None:
+def test_the_schema_marks_deprecated_endpoints() -> None:
     patterns = [path("api/v1/a/", LeavingApi.as_view()), path("api/v1/b/", StayingApi.as_view())]
     made: Any = SchemaGenerator(patterns=patterns)  # type: ignore[no-untyped-call]
     schema = made.get_schema(request=None, public=True)["paths"]

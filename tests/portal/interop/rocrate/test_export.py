@@ -156,7 +156,7 @@ def test_a_broken_download_resumes(written: zipfile.ZipFile, held: Lab1) -> None
     assert _body(rest) == data[100:]
 
 
-def test_an_order_under_way_is_not_ordered_twice_and_an_erasure_takes_it_along(held: Lab1) -> None:
+def test_an_export_is_not_requested_twice_and_is_deleted_by_an_erasure(held: Lab1) -> None:
     storage.folder_drop(export_folder(held.world.case.pk))
     first = held.client().post(_path(held)).json()["id"]
     assert held.client().post(_path(held)).json()["id"] == first
@@ -204,7 +204,7 @@ def test_only_managers_see_exports_and_each_only_their_own(
 
 
 @pytest.mark.parametrize("name", ["crate", "crate.zip"])
-def test_by_the_command_as_a_folder_or_a_zip(held: Lab1, tmp_path: Path, name: str) -> None:
+def test_the_command_exports_a_folder_or_a_zip(held: Lab1, tmp_path: Path, name: str) -> None:
     out = tmp_path / name
     who = ("--lab", "interop", "--user", held.manager.email)
     call_command("case_export", "W-1", *who, "--out", str(out))

@@ -324,7 +324,7 @@ def test_pages_before_signing_in_have_no_navigation(client: Client, db: None, ur
 
 
 @pytest.mark.parametrize(("password", "status"), [("correct horse battery", 302), ("wrong", 200)])
-def test_one_confirms_that_it_is_oneself_by_the_password(
+def test_a_user_confirms_their_identity_by_the_password(
     page: Client, password: str, status: int
 ) -> None:
     assert page.post("/accounts/reauthenticate/", {"password": password}).status_code == status

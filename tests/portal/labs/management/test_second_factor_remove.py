@@ -11,7 +11,7 @@ from tests.clients import client_of
 pytestmark = pytest.mark.django_db
 
 
-def test_who_lost_every_factor_signs_in_by_the_password_again(viewer: User) -> None:
+def test_a_user_who_lost_every_factor_signs_in_by_password_again(viewer: User) -> None:
     Authenticator.objects.create(user=viewer, type="totp", data={"secret": "x"})
     before = client_of(viewer)
     call_command("second_factor_remove", viewer.email.upper())

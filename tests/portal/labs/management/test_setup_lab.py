@@ -21,7 +21,7 @@ def setup_lab(*flags: str) -> str:
     return out.getvalue()
 
 
-def test_it_prints_a_link_by_which_the_manager_chooses_a_password() -> None:
+def test_the_command_prints_a_link_by_which_the_manager_chooses_a_password() -> None:
     match = re.search(
         r"^https://t\.example(/invitation/\S+/)$", setup_lab("--url", "https://t.example"), re.M
     )

@@ -37,7 +37,7 @@ def is_open(*, email: str = OWNER, network: str = OTHER_ADDRESS, device: str = "
     return True
 
 
-def test_who_guesses_shuts_out_only_the_address_they_guess_from() -> None:
+def test_guessing_shuts_out_only_the_address_of_the_guesses() -> None:
     fail(PAIR[0].count)
     assert not is_open()
     assert is_open(network=HOME)

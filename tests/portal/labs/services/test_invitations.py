@@ -191,7 +191,7 @@ def test_invitations_of_a_lab_are_limited(
     invitation_renew(first, by=manager)
 
 
-def test_a_manager_reads_that_there_were_too_many(
+def test_too_many_invitations_are_reported_to_the_manager(
     lab: Lab, manager: User, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

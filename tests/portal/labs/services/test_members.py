@@ -32,7 +32,7 @@ def test_the_last_manager_is_neither_removed_nor_demoted(lab: Lab, manager: User
     assert membership_of(manager).role == Role.MANAGER
 
 
-def test_a_manager_may_go_once_there_is_another(lab: Lab, manager: User, viewer: User) -> None:
+def test_a_manager_may_leave_once_there_is_another(lab: Lab, manager: User, viewer: User) -> None:
     member_set_role(membership_of(viewer), role=Role.MANAGER, by=manager)
     member_remove(membership_of(manager), by=manager)
     assert list(Membership.objects.filter(lab=lab).values_list("user", flat=True)) == [viewer.pk]
@@ -48,7 +48,7 @@ def test_every_change_of_members_is_on_record(lab: Lab, manager: User, viewer: U
     ]
 
 
-def test_tokens_of_somebody_who_left_stay_dead_when_they_come_back(
+def test_tokens_of_a_former_member_stay_revoked_after_rejoining(
     lab: Lab, manager: User, viewer: User
 ) -> None:
     token, _ = token_create(

@@ -90,7 +90,9 @@ def test_the_page_offers_ones_labs(both: User, other_lab: Lab) -> None:
     assert "<td>South</td>" in text
 
 
-def test_its_owner_sees_only_the_log_of_its_lab(both: User, lab: Lab, other_lab: Lab) -> None:
+def test_the_owner_of_a_token_for_one_lab_sees_only_the_log_of_that_lab(
+    both: User, lab: Lab, other_lab: Lab
+) -> None:
     entry_note("case.viewed", lab_ids=[lab.pk, other_lab.pk], actor_id=both.pk)
     both.only_lab_id = lab.pk
     seen = AuditEntry.objects.visible_to(both).values_list("lab_id", flat=True)

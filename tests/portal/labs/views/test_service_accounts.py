@@ -85,7 +85,9 @@ def test_a_service_account_is_no_person_of_the_lab(
 
 
 @pytest.mark.parametrize("action", ["revoke", "remove"])
-def test_its_tokens_are_revoked(service_account: Membership, manager: User, action: str) -> None:
+def test_tokens_of_a_revoked_or_removed_service_account_are_refused(
+    service_account: Membership, manager: User, action: str
+) -> None:
     secret = made_token(manager, service_account)
     browser(manager).post(f"{SERVICE_ACCOUNTS}{service_account.pk}/{action}/")
     assert request(secret).status_code == 401

@@ -38,7 +38,7 @@ def shift(seconds: float, *names: str) -> None:
         store.save()
 
 
-def test_one_sees_where_one_is_signed_in(viewer: User, reviewer: User) -> None:
+def test_a_user_sees_their_sessions(viewer: User, reviewer: User) -> None:
     here = sign_in(viewer)
     sign_in(viewer, "Mozilla/5.0 (Windows NT 10.0) Chrome/140 Safari/537 Edg/140", "198.51.100.4")
     sign_in(reviewer, "curl/8", "203.0.113.1")

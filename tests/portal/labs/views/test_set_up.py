@@ -29,7 +29,7 @@ def printed() -> str:
     return match.group(1) if match else ""
 
 
-def test_who_reads_the_log_makes_the_first_lab_and_is_in(client: Client) -> None:
+def test_the_token_from_the_log_creates_the_first_lab_and_signs_in(client: Client) -> None:
     token = printed()
     assert "Set up Tessera" in client.get("/set-up/").content.decode()
     response = client.post("/set-up/", FORM | {"token": token}, follow=True)
@@ -80,7 +80,7 @@ def test_a_mistake_does_not_use_the_token_up(client: Client) -> None:
     assert client.post("/set-up/", FORM | {"token": token}).status_code == 302
 
 
-def test_once_somebody_has_an_account_there_is_no_set_up(client: Client) -> None:
+def test_there_is_no_set_up_once_an_account_exists(client: Client) -> None:
     token = printed()
     User.objects.create_user("first@lab.example", "x")
     assert printed() == ""

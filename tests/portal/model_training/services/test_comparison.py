@@ -61,7 +61,7 @@ def own_in_use(world, base, rois):
     return lab_encoder
 
 
-def test_the_same_metric_learned_once_more_is_no_better_than_the_one_in_use(world, manager):
+def test_the_same_metric_learned_again_is_no_better_than_the_active_one(world, manager):
     _, first = promoted(world, manager)
     assert first.compared_with == first.base
     world.run_jobs()

@@ -287,7 +287,7 @@ def test_a_new_shared_encoder_deactivates_maps_of_the_old_one(world, manager, en
     assert error.value.code == "encoder-changing"
 
 
-def test_another_lab_neither_sees_nor_uses_it(world, manager, stranger, other_lab):
+def test_another_lab_neither_sees_nor_uses_a_learned_metric(world, manager, stranger, other_lab):
     _, learning = promoted(world, manager)
     theirs = world.roi(world.canvas(world.case("S1", "s", lab=other_lab)), user=stranger)
     embedded(theirs, learning.base)

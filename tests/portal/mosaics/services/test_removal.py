@@ -86,7 +86,7 @@ def test_regions_are_not_lost_silently(built: Mosaic, annotator: User) -> None:
     assert Mosaic.objects.get() == built
 
 
-def test_follow_ups_into_it_are_stopped_and_go_with_it(
+def test_follow_ups_into_a_deleted_mosaic_are_stopped_and_deleted(
     built: Mosaic, lab: Lab, annotator: User, django_capture_on_commit_callbacks: OnCommit
 ) -> None:
     later = make_mosaic(make_video(lab, annotator, accession=built.case.accession, name="Later"))

@@ -205,7 +205,7 @@ def test_only_members_of_the_lab_are_answered_here(
     assert [exchange(cookie)[0] for cookie in cookies] == [200, 0, 0]
 
 
-def test_who_is_no_member_any_more_is_shut_out_when_it_is_looked_up_again(
+def test_a_former_member_is_shut_out_at_the_next_recheck(
     exchange: Exchange, canvas: Canvas, viewer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "RECHECK_S", -1.0)

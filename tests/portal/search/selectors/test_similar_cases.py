@@ -247,7 +247,7 @@ def test_a_lost_index_file_makes_the_search_slower_but_not_wrong(world):
     assert hit_ids(search(world, query)) == [other.pk]
 
 
-def test_a_case_of_many_regions_is_not_read_whole(world):
+def test_a_case_of_many_regions_is_not_read_entirely(world):
     """Two cases are requested, so the first ranking has 8 regions, all of the only other case."""
     query = world.roi(world.canvas(world.case("A1", "p1")), 100, 100)
     crowded = world.canvas(world.case("A2", "p2"))

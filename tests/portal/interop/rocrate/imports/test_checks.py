@@ -100,7 +100,7 @@ def test_the_pyramid_of_a_mosaic_has_the_size_of_its_canvas(
     refused(other_portal, unpacked, "is not the pyramid of its canvas")
 
 
-def test_a_mosaic_shows_on_no_canvas_that_somebody_else_may_come_to_have(
+def test_a_mosaic_cannot_claim_the_canvas_id_of_an_image(
     unpacked: Path, other_portal: Lab1
 ) -> None:
     """The id of an image that is being prepared is known to whoever may see it."""

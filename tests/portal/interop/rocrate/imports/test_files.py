@@ -71,7 +71,7 @@ def test_two_crates_of_a_case_at_once_do_not_take_files_from_each_other(
     assert not import_folder(other_portal.lab.pk, done.case.pk).exists()
 
 
-def test_only_who_holds_the_folder_of_an_import_takes_it_away(tmp_path: Path) -> None:
+def test_only_the_holder_of_an_import_folder_deletes_it(tmp_path: Path) -> None:
     folder = tmp_path / "imports" / "case"
     first, second = staging_held(folder), staging_held(folder)
     with first:

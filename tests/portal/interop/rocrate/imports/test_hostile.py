@@ -223,7 +223,7 @@ def test_paths_of_a_crate_lead_nowhere(unpacked: Path, other_portal: Lab1, path:
     refused(other_portal, unpacked, "is not a file of its mosaic")
 
 
-def test_of_an_image_no_path_and_no_grid_is_taken(unpacked: Path, other_portal: Lab1) -> None:
+def test_paths_and_grids_of_an_image_are_ignored(unpacked: Path, other_portal: Lab1) -> None:
     rows = (unpacked / "records" / "canvases.jsonl").read_text().splitlines()
     at = next(n for n, row in enumerate(rows) if json.loads(row)["kind"] == "slide")
     wrong = {"pixels_path": "identity.json", "thumbnail_path": "/etc/passwd", "levels": [{}]}

@@ -92,7 +92,9 @@ def test_the_author_of_a_record_is_a_member_of_that_id_or_empty(
     assert Roi.objects.get(pk=roi["id"]).created_by_id is None
 
 
-def test_a_member_of_that_id_made_it(exported: Exported, other_portal: Lab1) -> None:
+def test_a_member_with_the_id_of_the_author_becomes_the_author(
+    exported: Exported, other_portal: Lab1
+) -> None:
     roi = exported.rows["rois"][0]
     author = User.objects.create_user("a@elsewhere.example", "correct horse battery")
     User.objects.filter(pk=author.pk).update(id=roi["created_by_id"])
@@ -320,7 +322,7 @@ def test_an_import_beyond_the_quota_writes_nothing(
 
 
 @pytest.mark.slow
-def test_by_the_command_from_a_folder(
+def test_the_command_imports_a_folder(
     unpacked: Path, exported: Exported, other_portal: Lab1, capsys: pytest.CaptureFixture[str]
 ) -> None:
     who = ("--lab", "elsewhere", "--user", other_portal.manager.email)

@@ -108,7 +108,7 @@ def test_a_harmful_crate_is_refused_by_name_and_quarantined(
     assert not list((storage_root() / "incoming").iterdir())
 
 
-def test_it_is_opened_in_a_child_before_this_process_reads_it(
+def test_a_crate_is_opened_in_a_child_process_first(
     browser: Client, other_portal: Lab1, exported: Exported, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read(*_: Any, **__: Any) -> None:
