@@ -137,7 +137,7 @@ class AssetUploadHandler(FileUploadHandler):
             self._refuse(error)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        """Write and hash; nothing is left for other handlers."""
+        """Write and hash the bytes; returns None, so that no other handler gets them."""
         if self.incoming is None:
             return
         try:

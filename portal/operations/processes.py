@@ -59,7 +59,7 @@ def reaper() -> ChildProcess:
 
 
 def free_port(host: str, first_port: int) -> int:
-    """Wanted port or the next free one; 100 are tried.
+    """First free port from ``first_port`` on; 100 are tried.
 
     Raises:
         OSError: None of them is free.

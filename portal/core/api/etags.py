@@ -185,7 +185,7 @@ def require_match(request: Request, row: BaseModel, *, required: bool) -> None:
 
 @contextmanager
 def edited_by_page(request: HttpRequest, row: BaseModel) -> Iterator[None]:
-    """Transaction of a form's change, if the row is still as its page showed it (``{% edit_tag_input %}``).
+    """Transaction of a form's change, if the row still has the edit tag that the form sends.
 
     Raises:
         StaleVersionError: The row was changed since; nothing was written.

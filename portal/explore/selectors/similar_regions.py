@@ -115,7 +115,7 @@ def similar_regions(
     nearest = free[np.argsort(distance[free], kind="stable")]
     significance = Significance(calibration_for(sample.encoder), len(free))
     chosen = _drop_overlaps(boxes, nearest, limit)
-    bound = conformal_bound(nearest_elsewhere(vectors, _outside(boxes)))
+    bound = conformal_bound(nearest_elsewhere(vectors, _is_uncovered(boxes)))
     return SimilarRegions(
         tuple(_region(boxes[at], float(distance[at]), significance, bound) for at in chosen),
         looked_at=len(boxes),
@@ -139,8 +139,8 @@ def _region(
     return SimilarRegion((left, top, right, bottom), distance, p_value, is_close)
 
 
-def _outside(boxes: ArrayF64) -> ArrayBool:
-    """Squares not covered by each of the first squares, a random choice; (Q, N)."""
+def _is_uncovered(boxes: ArrayF64) -> ArrayBool:
+    """(Q, N) bool: whether a square is not covered by one of the first Q, which are random."""
     chosen_boxes = boxes[:MAX_QUERIES, None]
     size = np.minimum(chosen_boxes[..., 2:], boxes[:, 2:]) - np.maximum(
         chosen_boxes[..., :2], boxes[:, :2]

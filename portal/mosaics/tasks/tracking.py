@@ -83,7 +83,7 @@ def _track_outline(
 
     total = abs(span.last - span.first)
 
-    def counted() -> Iterator[tuple[int, ImageU8]]:
+    def frames_with_progress() -> Iterator[tuple[int, ImageU8]]:
         source = storage.resolve(roi.canvas.pixels_path)
         table = frame_table(canvas_video(roi.canvas))
         for number, frame in enumerate(_frames(source, table, span)):
@@ -91,7 +91,7 @@ def _track_outline(
             yield frame
 
     try:
-        return track_outline(counted(), _vertices(outline))
+        return track_outline(frames_with_progress(), _vertices(outline))
     except MlError as error:
         if error.code == "cancelled":
             raise

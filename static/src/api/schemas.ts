@@ -2,7 +2,7 @@
 
 import type { components } from "./schema";
 
-/** Without `readonly`, which marks fields of responses. */
+/** Request type: a schema without `readonly`, which marks fields of responses. */
 type Mutable<T> = T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> } : T;
 
 export type Schemas = Mutable<components["schemas"]>;

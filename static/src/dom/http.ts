@@ -41,11 +41,11 @@ interface CallOptions {
   signal?: AbortSignal;
   /** ETag of the response already held; the server answers 304 if it is unchanged. */
   etag?: string;
-  /** Sent without an action of the user: does not keep the session alive. */
+  /** The request is not caused by the user, so it does not keep the session alive. */
   isUnattended?: boolean;
   /** Further headers. */
   headers?: Record<string, string>;
-  /** Sent even while the page is being left. */
+  /** Send the request even while the page is being left. */
   keepalive?: boolean;
 }
 
@@ -114,7 +114,7 @@ export async function postJson<T>(url: string, body: unknown): Promise<T> {
   return (await call(url, { method: "POST", body })).json() as Promise<T>;
 }
 
-/** Every page of a list, whether the API answers with an array or with pages. */
+/** All items of a list, whether the API answers with an array or with pages. */
 export async function getAll<T>(url: string, signal?: AbortSignal): Promise<T[]> {
   const rows: T[] = [];
   let next: string | null = url;

@@ -14,7 +14,7 @@ export interface Finding extends Box {
 
 /** Smallest side of a box: a click is no box. */
 export const MIN_SIDE = 0.004;
-/** Added around text on each side, as a share of its height: letters end beyond the found line. */
+/** Margin around text on each side, as a share of its height: letters extend beyond the detected line. */
 const MARGIN = 0.25;
 
 /** The box between two corners, within the picture; null if it is too small to be meant. */

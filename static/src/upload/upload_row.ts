@@ -5,7 +5,7 @@ import { TransferRate, percentText, sizeText, timeText } from "./transfer_rate";
 
 export type RowState = "waiting" | "sending" | "paused" | "checking" | "stored" | "refused" | "gone";
 
-/** Its part of all files together, in bytes. */
+/** State, size and received bytes of one file, for the total progress. */
 export interface Part {
   state: RowState;
   size: number;

@@ -32,7 +32,7 @@ export class History extends Emitter<{ change: null }> {
     this.emit("change", null);
   }
 
-  /** All that `run` records becomes one step. */
+  /** Record all changes of `run` as one step. */
   recordGroup(label: string, run: () => void): void {
     const outer = this.group;
     const steps: Command[] = [];

@@ -9,9 +9,9 @@ export interface KeyBinding {
   display: string;
   does: string;
   run?: () => void;
-  /** For keys that are held. */
+  /** Action when the key is released. */
   release?: () => void;
-  /** A held key repeats (stepping through frames). */
+  /** Whether a held key repeats the action (stepping through frames). */
   repeats?: boolean;
 }
 

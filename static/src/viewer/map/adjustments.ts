@@ -9,7 +9,7 @@ export type Stain = "haematoxylin" | "eosin" | "dab-haematoxylin" | "dab";
 
 export interface ImageAdjustments {
   shown: Shown;
-  /** Added, as a share of white: -0.5 to 0.5. */
+  /** Brightness added, as a share of white: -0.5 to 0.5. */
   brightness: number;
   /** Factor around the middle grey: 0.25 to 4. */
   contrast: number;
@@ -51,7 +51,7 @@ const table = (value: (share: number) => number): number[] =>
 export const TO_DENSITY = table((light) => -Math.log10(Math.max(light, 1 / 255)) / DARKEST);
 export const TO_LIGHT = table((density) => 10 ** (-density * DARKEST));
 
-/** For each value of a channel, the value that is shown. */
+/** Table of the displayed value for each value of a channel. */
 export function tone({ brightness, contrast, gamma }: ImageAdjustments): number[] {
   return table((value) => (value ** (1 / gamma) - 0.5) * contrast + 0.5 + brightness);
 }
@@ -62,13 +62,13 @@ export function isStain(shown: Shown): shown is Stain {
 
 const CHANNELS: Shown[] = ["red", "green", "blue"];
 
-/** One channel as grey; rows give red, green and blue. */
+/** Matrix that shows one channel as grey; its rows give red, green and blue. */
 export function channelMatrix(shown: Shown): Matrix {
   const row = CHANNELS.map((name) => (name === shown ? 1 : 0)) as Vector;
   return [row, row, row];
 }
 
-/** From densities to those that one stain of a pair makes; what neither explains goes to a third, perpendicular to both. */
+/** Matrix from optical densities to those of one stain of a pair; a third component is perpendicular to both. */
 export function stainMatrix(stain: Stain): Matrix {
   const { from, at } = UNMIXED[stain];
   const [a, b] = from.map(unit) as [Vector, Vector];
@@ -88,7 +88,7 @@ function cross([ax, ay, az]: Vector, [bx, by, bz]: Vector): Vector {
   return [ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx];
 }
 
-/** By its adjugate. */
+/** Invert a 3 x 3 matrix by its adjugate. */
 function inverse([a, b, c]: Matrix): Matrix {
   const columns: Matrix = [cross(b, c), cross(c, a), cross(a, b)];
   const determinant = a[0] * columns[0][0] + a[1] * columns[0][1] + a[2] * columns[0][2];

@@ -178,7 +178,7 @@ export class MapView {
     else this.view.fit(mapExtentOf(this.canvas), options);
   }
 
-  /** One pixel of level 0 per pixel of the screen. */
+  /** Zoom to one level-0 pixel per screen pixel. */
   fullResolution(): void {
     this.placed();
     this.moves.zoomTo(1);

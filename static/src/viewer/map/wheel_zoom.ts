@@ -6,7 +6,7 @@
 import type MapBrowserEvent from "ol/MapBrowserEvent";
 import MouseWheelZoom from "ol/interaction/MouseWheelZoom";
 
-/** This much of the wheel doubles the image: two and a half clicks of most wheels. */
+/** Wheel delta that doubles the image: two and a half clicks of most wheels. */
 const DELTA_PER_DOUBLING = 300;
 /** Pixels per unit, for browsers that report lines or pages instead. */
 const DELTA_OF = [1, 40, 300];

@@ -1,4 +1,4 @@
-/** From a place of a mosaic to its video. */
+/** Link from a place of a mosaic to the best frame of its video. */
 
 import type { StageNotice } from "../lib/stage_notice";
 import type { Position } from "../lib/types";

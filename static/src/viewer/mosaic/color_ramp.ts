@@ -2,7 +2,7 @@
 
 export type Rgb = [number, number, number];
 
-/** After viridis, plasma and inferno of matplotlib (CC0), thinned to a few stops. */
+/** Colour ramps: a few stops of viridis, plasma and inferno of matplotlib (CC0). */
 const RAMPS: Record<string, Rgb[]> = {
   count: [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]],
   time: [[13, 8, 135], [126, 3, 168], [204, 71, 120], [248, 149, 64], [240, 249, 33]],

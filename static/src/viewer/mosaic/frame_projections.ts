@@ -1,4 +1,4 @@
-/** In a video: the ROIs of its mosaic in the frame shown, dashed. */
+/** ROIs of a mosaic, drawn dashed on the current frame of its video. */
 
 import type { Labels } from "../rois/store/labels";
 import type { MapView } from "../map/map_view";

@@ -129,7 +129,7 @@ export class MosaicView {
     notice.show(projectedText(roi, labels), { label: "Go there", run: () => location.assign(projectedHref(roi)) });
   }
 
-  /** From the details of an ROI: the frames that see it. */
+  /** Show the frames that see an ROI, from its details. */
   private connectRois(framesAtPoint: FramesAtPoint): void {
     const { root, layer } = this.targets;
     const button = required<HTMLButtonElement>(root, "[data-roi-frames]");

@@ -7,7 +7,7 @@
 const DECODED_BYTES = 256 * 2 ** 20;
 const MIN_DECODED = 8;
 const MAX_DECODED = 64;
-/** Compressed: some ten seconds either way at 1080p. */
+/** Memory for compressed frames: some ten seconds in both directions at 1080p. */
 const FETCHED_BYTES = 128 * 2 ** 20;
 /** Parallel prefetch requests; the browser's other connections stay free. */
 const PARALLEL_PREFETCHES = 2;

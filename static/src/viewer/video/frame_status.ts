@@ -4,9 +4,9 @@ import type { Schemas } from "../../api/schemas";
 import { element } from "../../dom/elements";
 import type { Position } from "../lib/types";
 
-/** Its `code` is empty if the frame is in the mosaic. */
+/** Status of a frame; `code` is empty if the frame is in the mosaic. */
 export type FrameReason = Schemas["FrameReason"];
-/** Every frame of a mosaic, in columns. */
+/** All frames of a mosaic, in columns. */
 export type FrameColumns = Schemas["FrameColumns"];
 
 export class FrameStatus {

@@ -4,7 +4,7 @@ import type { Schemas } from "../../api/schemas";
 import { getJson, nextOf } from "../lib/http";
 import type { CanvasVideo, FrameRef } from "../lib/types";
 
-/** Every frame in presentation order. */
+/** All frames in presentation order. */
 export class FrameTable {
   constructor(
     readonly pts: number[],

@@ -16,7 +16,7 @@ import type { CanvasData, CanvasVideo, FrameRef } from "../lib/types";
 /** Speeds offered by the menu and the keys J and L. */
 export const SPEEDS = [0.25, 0.5, 1, 1.5, 2, 4];
 const RGBA_BYTES = 4;
-/** Magnified more than twice, a frame shows its pixels as squares. */
+/** Level-0 pixels per screen pixel below which pixels of a frame are drawn as squares. */
 const SQUARES_BELOW = 0.5;
 
 interface VideoEvents {

@@ -56,7 +56,7 @@ export class AdjustmentsPanel {
     return required<HTMLSelectElement>(this.host, "[data-adjustments-channel]");
   }
 
-  /** Only where the file carries a profile. */
+  /** Checkbox of the colour profile; null if the file has none. */
   private get profile(): HTMLInputElement | null {
     return this.host.querySelector("[data-adjustments-profile]");
   }

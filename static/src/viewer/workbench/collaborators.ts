@@ -18,7 +18,7 @@ import type { Parts } from "./parts";
 
 /** White on each of them can be read. */
 const HUES = ["#0b5f69", "#b02f5a", "#7d4b00", "#1d5593", "#17653a", "#6b3fa0", "#a8231b", "#4a5a12"];
-/** More avatars would push out the name of the image. */
+/** Largest number of avatars: more would hide the name of the image. */
 const MAX_SHOWN = 5;
 
 export function connectCollaborators(parts: Parts): void {

@@ -113,7 +113,7 @@ class FixedSizePanel {
       : `1 to ${MAX_FIELDS} fields of ${MIN_FIELD_MM2} to ${MAX_FIELD_MM2} mm², up to ${MAX_SPACING_UM / 1000} mm apart.`;
   }
 
-  /** Without a selected area there is nothing to be inside of. */
+  /** Show a note if no region is selected for "inside the selected region". */
   private showRegion(): void {
     const hasRegion = this.page.layer.selection.some(({ geometry }) => isArea(geometry));
     required(this.host, "[data-fixed-size-no-region]").hidden = hasRegion;

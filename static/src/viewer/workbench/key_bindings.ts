@@ -37,7 +37,7 @@ export interface KeyTargets {
   undo: () => void;
   redo: () => void;
   remove: () => void;
-  /** While an outline is proposed, some keys belong to it. */
+  /** Outline proposal, which takes some keys while it is shown. */
   suggested: SuggestionActions;
   /** Navigation between places similar to an ROI. */
   similar: FindSimilarActions;
@@ -51,11 +51,11 @@ export interface KeyTargets {
   stepObjective: (by: 1 | -1) => void;
   /** The keys that only a mosaic has. */
   mosaicKeys: KeyGroup | null;
-  /** On a video: the span for a new mosaic, the small map of an existing one, and ROIs over several frames. */
+  /** Parts of a video: span of a new mosaic, map of an existing one, tracks of ROIs. */
   span: SpanPicker | null;
   miniMap: MiniMap | null;
   tracks: Tracks | null;
-  /** On a video. */
+  /** Null for other images than videos. */
   events: VideoEventPanel | null;
 }
 

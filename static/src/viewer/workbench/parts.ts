@@ -47,9 +47,9 @@ export interface Parts {
   drafts: Drafts<StoredEdit>;
   store: RoiStore;
   edits: RoiEdits;
-  /** On a video. */
+  /** Events of a video; null for other images. */
   events: VideoEvents | null;
-  /** All that is saved automatically. */
+  /** Stores whose changes are saved automatically. */
   saving: SaveQueues;
   layer: RoiLayer;
   mapView: MapView;

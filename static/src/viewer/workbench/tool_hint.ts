@@ -4,7 +4,7 @@ import { required } from "../../dom/elements";
 import type { ToolName } from "../rois/tools/tool_names";
 import type { Tools } from "../rois/tools/tools";
 
-/** By the number of points placed; the last one holds for more. */
+/** Hints by the number of points placed; the last one is for more points. */
 const HINTS: Record<Exclude<ToolName, "move">, string[]> = {
   frames: ["Click a place to list the frames that saw it."],
   select: ["Drag a box around regions. Shift adds to the selection."],

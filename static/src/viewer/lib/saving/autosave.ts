@@ -70,11 +70,11 @@ interface Batch<F, T> {
 interface SyncEvents<F extends object, S extends SavedObject & F, T extends SavedState<F, S>> {
   /** The server's answer changed what the page shows. */
   adopted: T;
-  /** Could not be saved; `problem` says why. */
+  /** The change could not be saved; `problem` says why. */
   troubled: T;
-  /** Confirmed: version, area and the like are fresh. */
+  /** The server confirmed the change; version and area are current. */
   confirmed: T;
-  /** Unsaved; to be stored locally in its current form. */
+  /** The change is unsaved and is to be stored locally in its current form. */
   waiting: T;
   /** The object has no pending change any more. */
   settled: T;

@@ -85,7 +85,7 @@ function thinned(drawn: Polygon, gridPx: number): Polygon {
   return simple instanceof Polygon && simple.getArea() > 0 ? simple : drawn;
 }
 
-/** With the first finger, the pen or the main button, while it is held as well. */
+/** Whether an event comes from the first finger, the pen or the main button, pressed or held. */
 export function isPrimary(event: MapBrowserEvent): boolean {
   if ((event.activePointers?.length ?? 1) > 1) return false; // two fingers move the image
   const original = event.originalEvent;

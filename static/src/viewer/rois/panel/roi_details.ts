@@ -134,7 +134,7 @@ export class Details {
     link.title = isSaved ? "Find regions that look like this one" : "Available once the region is saved";
   }
 
-  /** On endoscopic images: the same place in another examination of the patient. */
+  /** Offer to find the place of an endoscopic ROI in another examination of the patient. */
   private showFollowup(state: RoiState): void {
     const link = this.host.querySelector<HTMLAnchorElement>("[data-roi-followup]");
     if (!link) return;

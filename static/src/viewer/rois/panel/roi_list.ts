@@ -14,7 +14,7 @@ import { VirtualList } from "../../lib/virtual_list";
 import { ANY, passesFilter, restrictionCount, sorted } from "./roi_filter";
 import type { RoiFilter } from "./roi_filter";
 
-/** Fixed, so that the list need not measure its rows; viewer/panel.css has the same. */
+/** Height of a row, as in viewer/panel.css: fixed, so that rows need not be measured. */
 const ROW_HEIGHT_PX = 36;
 
 export class RoiList {

@@ -116,7 +116,7 @@ export class SelectionPanel {
     });
   }
 
-  /** Shown on the map, not stored. */
+  /** Show the simplified outlines on the map without storing them. */
   private preview(tolerance: number): void {
     this.stopPreview();
     this.previewed = this.layer.selection.filter((state) => !state.locked);
@@ -140,7 +140,7 @@ export class SelectionPanel {
   }
 }
 
-/** In µm, or in pixels where the scale is unknown. */
+/** Tolerance in µm, or in pixels if the scale is unknown. */
 export function toleranceAt(step: number): number {
   return TOLERANCE.min * (TOLERANCE.max / TOLERANCE.min) ** (step / TOLERANCE.steps);
 }

@@ -16,7 +16,7 @@ export function pathOfFlat(rings: number[][]): string {
     .join("");
 }
 
-/** One path for each colour: a thousand outlines are a few elements. */
+/** Draw one path for each colour, so that a thousand outlines need few elements. */
 export function importPreview(
   canvas: CanvasData,
   outlines: ImportOutline[],

@@ -14,7 +14,7 @@ export interface PaintedView {
   resolution: number;
   rotation: number;
   pixelRatio: number;
-  /** Its sides in pixels of the screen. */
+  /** Width and height in screen pixels. */
   size: [number, number];
   /** Extent that may be visible on it. */
   extent: number[];

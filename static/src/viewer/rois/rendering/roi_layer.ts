@@ -24,15 +24,15 @@ import { dotStyle, nameStyle, outlineStyles, pointStyles, selectedPointStyles, s
 import type { RoiState } from "../store/roi_state";
 import type { RoiStore } from "../store/roi_store";
 
-/** With more ROIs than this, the edge around each line is left out: it trebles the lines to paint. */
+/** Largest number of ROIs drawn with a contrasting edge, which trebles the lines to paint. */
 const MAX_CASED = 1500;
-/** More than this, each with its edge, take longer to paint than a frame lasts. */
+/** Largest number of ROIs, each with its edge, that are painted within a frame. */
 const MAX_FEATURES_PER_PAINT = 200;
 /** An outline smaller than this on screen is a dot. */
 const SMALLEST_SCREEN_PX = 3;
 /** The picture reaches beyond the window by this, so that a drag uncovers nothing. */
 const PICTURE_RATIO = 1.4;
-/** With more selected ROIs than this they stay in the image. */
+/** Largest number of selected ROIs that are moved to a layer of their own. */
 const MAX_COPIED = 200;
 
 /** Largest distance from an outline at which a click hits it. */
@@ -52,7 +52,7 @@ export interface Display {
 interface LayerEvents {
   /** The one ROI that is selected; null if there is none, or several. */
   select: RoiState | null;
-  /** All that are selected. */
+  /** All selected ROIs. */
   selection: RoiState[];
   display: Display;
 }
@@ -106,7 +106,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     return (id && (this.copyOf(id) ?? this.features.get(id))) || null;
   }
 
-  /** While the user drags a vertex, an answer of the server must not replace the geometry. */
+  /** Whether the user drags a vertex: then answers of the server do not replace the geometry. */
   get isModifying(): boolean {
     return this.modifying;
   }

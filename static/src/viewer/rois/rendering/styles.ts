@@ -120,11 +120,11 @@ function verticesOf(feature: FeatureLike): MultiPoint | undefined {
 
 export interface SelectedLook {
   editable: boolean;
-  /** Never by default: a tint changes the colours of the tissue. */
+  /** Whether regions are filled; off by default, because a tint changes the colours of the tissue. */
   filled: boolean;
 }
 
-/** With more handles than this, the outline would disappear under them. */
+/** Largest number of handles: more would cover the outline. */
 const VERTICES_SHOWN_UP_TO = 400;
 
 /** A yellow edge, a thick line, and a handle on each vertex unless there are too many. */

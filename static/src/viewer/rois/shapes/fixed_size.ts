@@ -17,7 +17,7 @@ export const CIRCLE_MM2 = 2.37;
 export const SQUARE_MM2 = 1;
 const CIRCLE_VERTICES = 96;
 const UM2_PER_MM2 = 1e6;
-/** Measured and nominal area of a region that still has its size differ by this share at most: as on the server. */
+/** Largest relative difference of measured and nominal area of a region of fixed size; as on the server. */
 const MAX_AREA_ERROR = 0.005;
 /** Vertices that moved less than this in relation to each other were only rounded. */
 const MAX_DISTORTION_PX = 0.05;

@@ -51,7 +51,7 @@ function meanAround({ width, height, data }: Pixels, x: number, y: number): [num
   return [sum[0] / count, sum[1] / count, sum[2] / count];
 }
 
-/** Each pixel as most of those around it are: whiskers go, pinholes are filled. */
+/** Majority filter: removes whiskers and fills pinholes. */
 export function smoothed(mask: Mask, width: number, reach: number): Mask {
   const height = mask.length / width;
   const sums = new Uint32Array((width + 1) * (height + 1)); // of all pixels above and left of a corner
@@ -110,7 +110,7 @@ function tracedRing(
   return ring;
 }
 
-/** At a corner: to the right where the region ends ahead; pixels that touch by a corner only stay apart. */
+/** Direction after a corner: right if the region ends ahead, so that pixels that share only a corner stay separate. */
 function turnAt(x: number, y: number, heading: number, isIn: (x: number, y: number) => boolean): number {
   const ahead: readonly [Position, Position][] = [
     [[x, y - 1], [x, y]],

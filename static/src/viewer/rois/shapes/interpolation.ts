@@ -51,7 +51,7 @@ function ringBetween(from: Position[], to: Position[], share: number): Position[
   return first ? [...ring, first] : ring;
 }
 
-/** Without the repeated last vertex. */
+/** Ring without the repeated last vertex. */
 function open(ring: Position[]): Position[] {
   const [first, last] = [ring[0], ring.at(-1)];
   return first && last && first[0] === last[0] && first[1] === last[1] ? ring.slice(0, -1) : ring;

@@ -5,7 +5,7 @@ import type { AreaGeometry, Position, RoiGeometry, RoiShape } from "../../lib/ty
 
 export type Bounds = [left: number, top: number, right: number, bottom: number];
 
-/** So many that an ellipse of 2,000 px differs by less than a pixel from its polygon. */
+/** Vertices of an ellipse: enough for an error of less than a pixel at 2,000 px. */
 const ELLIPSE_VERTICES = 96;
 
 /** Move each vertex by `place`, rounded to hundredths of a pixel. */
@@ -22,7 +22,7 @@ export function withVertices<G extends RoiGeometry>(geometry: G, vertex: (at: Po
 type Nested = Position | Nested[];
 const isPosition = (value: Nested): value is Position => typeof value[0] === "number";
 
-/** All vertices, whatever they are of. */
+/** All vertices of a geometry of any type. */
 export function verticesOf(geometry: RoiGeometry): Position[] {
   const flat = (value: Nested): Position[] => (isPosition(value) ? [value] : value.flatMap(flat));
   return flat(geometry.coordinates);
@@ -42,7 +42,7 @@ export function translated(geometry: RoiGeometry, [dx, dy]: Position): RoiGeomet
   return mapped(geometry, ([x, y]) => [x + dx, y + dy]);
 }
 
-/** Turned to the right on the screen, as y points down. */
+/** Rotate clockwise on the screen, where y points down. */
 export function rotated(geometry: RoiGeometry, [cx, cy]: Position, radians: number): RoiGeometry {
   const [cos, sin] = [Math.cos(radians), Math.sin(radians)];
   return mapped(geometry, ([x, y]) => [cx + (x - cx) * cos - (y - cy) * sin, cy + (x - cx) * sin + (y - cy) * cos]);

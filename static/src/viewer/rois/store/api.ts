@@ -17,7 +17,7 @@ export type RoiStep = RoiPatch & Pick<Schemas["RoiStepRequest"], "do" | "id" | "
 
 export interface RoiWindow {
   bounds: [number, number, number, number];
-  /** At most so many, the largest first. */
+  /** Largest number of ROIs to return, the largest ROIs first. */
   limit: number;
 }
 
@@ -35,7 +35,7 @@ function roiWindowUrl(canvas: string, { bounds, limit }: RoiWindow): string {
 }
 
 export interface RoiPage {
-  /** All of the canvas; null on the pages after the first. */
+  /** Number of all ROIs of the canvas; null after the first page. */
   count: number | null;
   rois: Roi[];
   /** URL of the next page; null on the last. */
@@ -59,7 +59,7 @@ export async function roiWindow(
   return { rois: results, count: count ?? results.length };
 }
 
-/** These ROIs of a canvas, live or deleted. */
+/** ROIs of a canvas by id, deleted ones included. */
 export async function roisByIds(canvas: string, ids: string[], isDeleted: boolean): Promise<Roi[]> {
   const params = new URLSearchParams({ canvas, ids: ids.join(","), deleted: String(isDeleted), page_size: String(ids.length) });
   return (await getJson<Page<Roi>>(`${API_ROOT}/rois/?${params}`)).results;
@@ -91,7 +91,7 @@ export async function roiRestore(id: string, version: number, patch: RoiPatch, k
   return (await call(`${API_ROOT}/rois/${id}/restore/`, options)).json() as Promise<Roi>;
 }
 
-/** All of these changes, or none; the ROIs as they are then, in the same order. */
+/** Apply all changes or none; returns the changed ROIs in the same order. */
 export async function roisChange(canvas: string, changes: RoiStep[], key: string): Promise<Roi[]> {
   const response = await call(`${API_ROOT}/rois/bulk/`, { method: "POST", body: { canvas, changes }, key });
   return ((await response.json()) as Schemas["RoisChanged"]).rois;

@@ -79,7 +79,7 @@ export class RoiEdits extends Edits<RoiFields, Roi, RoiState> {
     if (!this.isLocked([state])) super.remove(state);
   }
 
-  /** One step of the history and one request, over many ROIs; false if one of them is locked. */
+  /** Change many ROIs in one step of the history and one request; false if one is locked. */
   changeMany(label: string, changes: Change[]): boolean {
     if (this.isLocked(changes.filter(({ patch }) => patch?.locked === undefined).map(({ state }) => state))) return false;
     const steps = changes.map(({ state, patch, deleted }) =>

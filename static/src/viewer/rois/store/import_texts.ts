@@ -43,7 +43,7 @@ export function placesText({ first, shapes, count }: ImportGroup): string {
   return `${count === 1 ? "feature" : "features"} ${shown}${more > 0 ? ` and ${number(more)} more` : ""}`;
 }
 
-/** Without the name of the field, which programs need, and the word that the row begins with. */
+/** Reason without the name of the field and the word that the row begins with. */
 export function reasonText({ reason }: Pick<ImportGroup, "reason">): string {
   return reason.replace(/^(geometry|repaired): /, "");
 }

@@ -11,7 +11,7 @@ export type ImportReport = Schemas["StoredReport"];
 export type ImportUndone = Schemas["ImportUndone"];
 export type RoiImport = Schemas["RoiImport"];
 
-/** By name of a class: a label's id, or null for none. Classes that are not in it go by the server's rule. */
+/** Label id by class name, null for no label. The server maps the other classes. */
 export type ImportLabels = Record<string, string | null>;
 
 const importUrl = (id: string): string => `${API_ROOT}/roi-imports/${id}/`;

@@ -9,7 +9,7 @@ import type { LabelDisplay } from "./label_display";
 /** Far from the colours of stained tissue and of mucosa alike. */
 export const UNLABELLED_COLOR = "#00c8e8";
 
-/** By position, and each followed by those below it. */
+/** Labels by position, each followed by its children. */
 function ordered(labels: Label[]): Label[] {
   const known = new Set(labels.map(({ id }) => id));
   const sorted = [...labels].sort((a, b) => a.position - b.position);

@@ -4,7 +4,7 @@ import type { Schemas } from "../../../api/schemas";
 import { API_ROOT, call } from "../../lib/http";
 import type { FrameRef, Position } from "../../lib/types";
 
-/** From the tightest to the widest, each inside the next; `likely` is the place of the one to show first. */
+/** Outlines from the tightest to the widest; `likely` is the index of the one to show first. */
 export type ProposedOutlines = Schemas["ProposedOutlines"];
 
 export interface OutlineQuestion {

@@ -10,7 +10,7 @@ export const freeText = (key: string): PropertyType => ({ ...{ key, kind: "text"
 
 export const titleOf = (type: PropertyType): string => (type.name || type.key) + (type.unit ? ` (${type.unit})` : "");
 
-/** None if they cannot be read: all properties are free then, and the server checks them. */
+/** Property types of the lab; empty if they cannot be loaded, then only the server checks values. */
 export async function propertyTypes(canvas: string): Promise<PropertyType[]> {
   try {
     return (await getJson<Schemas["PropertyTypes"]>(`${API_ROOT}/labels/properties/?canvas=${canvas}`)).properties;

@@ -54,7 +54,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
   track: KeyFrame[];
   /** Current video frame; null is the ROI's own. */
   private viewedFrame: FrameRef | null = null;
-  /** Its outline on that frame; null if it is absent there. */
+  /** Outline of the ROI on a frame; null if it is absent there. */
   private outlineInView: ShapedOutline | null = null;
   label: string | null;
   name: string;
@@ -149,7 +149,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
     return { id, frame, ...this.version, dirty: [...this.dirty], server, attempt, refused };
   }
 
-  /** All of what the user wants of an ROI that is there. */
+  /** All fields as edited by the user, saved or not. */
   currentFields(): RoiFields {
     const { ownOutline, track, label, name, description, properties, locked } = this;
     return { ...ownOutline, track, label, name, description, properties, locked };

@@ -8,11 +8,11 @@ import type { StoredEdit } from "./roi_state";
 import { RoiSync } from "./sync";
 import type { CanvasData, Roi } from "../../lib/types";
 
-/** Up to this many, all ROIs are loaded (five requests); beyond, only those in the window. */
+/** Largest number of ROIs that are all loaded (five requests); of more, only those in the window. */
 export const LOAD_ALL_LIMIT = 5000;
 /** Twice the time budget of an embedding: the first answer is usually yes. */
 const REFRESH_DELAY_MS = 4000;
-/** Only the largest in a window: more would overlap beyond recognition and be slow to draw. */
+/** Largest number of ROIs loaded for a window, the largest first: more would overlap and be slow to draw. */
 const WINDOW_LIMIT = 3000;
 
 export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {

@@ -119,7 +119,7 @@ export class Brush extends PointerInteraction {
     return this.map.getView().getResolution() ?? 1;
   }
 
-  /** In level-0 pixels. */
+  /** Radius in level-0 pixels. */
   private get radius(): number {
     return Brush.radius * this.resolution;
   }

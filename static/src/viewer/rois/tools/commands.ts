@@ -20,7 +20,7 @@ export interface CommandContext {
   frame: () => FrameRef | null;
   /** Level-0 pixels per screen pixel. */
   resolution: () => number;
-  /** Not all ROIs of the canvas are on the page. */
+  /** Whether only some ROIs of the canvas are loaded. */
   isWindowed: () => boolean;
   showNotice: (text: string) => void;
 }
@@ -40,7 +40,7 @@ export class RoiCommands {
     this.context.showNotice(shown.length ? `${counted(shown)} selected.${rest}` : "There is no region to select.");
   }
 
-  /** All on the map with the label of one that is selected. */
+  /** Select all loaded ROIs with the label of a selected one. */
   selectSameLabel(): void {
     const labels = new Set(this.layer.selection.map((state) => state.label));
     const alike = this.layer.visibleRois().filter((state) => labels.has(state.label));

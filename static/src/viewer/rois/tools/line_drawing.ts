@@ -20,7 +20,7 @@ export interface LineDrawingOptions {
   isFreehand?: boolean;
   style: StyleLike;
   isPanning: () => boolean;
-  /** So many points are placed. */
+  /** Called with the number of points placed. */
   progress: (placedCount: number) => void;
   drawn: (line: LineString) => void;
 }

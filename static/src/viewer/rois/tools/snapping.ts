@@ -7,7 +7,7 @@ import type VectorSource from "ol/source/Vector";
 
 import type { RoiFeature } from "../rendering/roi_layer";
 
-/** With more outlines than this nearby, a point would snap wherever it is put. */
+/** Largest number of outlines nearby: with more, a point would snap everywhere. */
 const MAX_SNAP_TARGETS = 60;
 /** Neighbours within this distance are snap targets. */
 const SNAP_REACH_SCREEN_PX = 300;
@@ -39,7 +39,7 @@ export class SnapTargets {
     if (chosen) this.targets.push(chosen); // the pointer grabs the vertex itself, not a place next to it
   }
 
-  /** One that is being dragged by a vertex would be held where it was: it snaps to others only. */
+  /** Exclude the outline whose vertex is dragged, which would snap to its former position. */
   exclude(dragged: RoiFeature | undefined): void {
     if (dragged) this.targets.remove(dragged);
   }

@@ -6,7 +6,7 @@ import type { MeasureTool } from "./measuring";
 export type ToolName = "move" | "frames" | "select" | "search" | "brush" | "wand" | "outline" | "fixed" | "split" | "line" | "point" | DrawTool | MeasureTool;
 
 const DRAW_TOOLS: ReadonlySet<ToolName> = new Set<DrawTool>(["rectangle", "ellipse", "polygon", "freehand"]);
-/** Also for those who may only look. */
+/** Tools for users who may not edit as well. */
 export const READ_ONLY_TOOLS: ReadonlySet<ToolName> = new Set<ToolName>(["move", "frames", "select", "search", "ruler", "angle"]);
 /** A click selects. */
 export const SELECTING_TOOLS: ReadonlySet<ToolName> = new Set<ToolName>(["move", "select"]);

@@ -93,7 +93,7 @@ export class VideoEventState extends SavedState<VideoEventFields, VideoEvent> {
   }
 }
 
-/** By the first frame, then by the last. */
+/** Order events by first frame, then by last frame. */
 export function inOrder(events: VideoEventState[]): VideoEventState[] {
   return [...events].sort((a, b) => a.first.index - b.first.index || a.last.index - b.last.index || a.id.localeCompare(b.id));
 }
