@@ -71,8 +71,8 @@ def lab_shares(request: HttpRequest) -> HttpResponse:
     lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
     context = {
         "lab": lab,
-        "received": shares_received(user, lab=lab),
-        "given": shares_given(user, lab=lab),
+        "received_shares": shares_received(user, lab=lab),
+        "offered_shares": shares_given(user, lab=lab),
         "can_manage": may_share(user, lab.pk),
     }
     return render(request, "archive/lab_shares.html", context)

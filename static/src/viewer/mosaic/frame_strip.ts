@@ -68,8 +68,8 @@ export class MosaicStrip extends Emitter<StripEvents> {
     const reason = this.frameStatus.reason(this.row);
     const time = timeText(pts * columns.time_base_s);
     const component = this.frameStatus.component(this.row);
-    const where = component === null || component === this.component ? "in the mosaic" : `in component ${component + 1}`;
-    const status = reason?.code === "" ? where : `not in it: ${reason?.name ?? "unknown"}`;
+    const place = component === null || component === this.component ? "in the mosaic" : `in component ${component + 1}`;
+    const status = reason?.code === "" ? place : `not in it: ${reason?.name ?? "unknown"}`;
     const head = required(this.host, "[data-timeline-head]");
     head.hidden = false;
     head.style.left = `${(100 * (this.row + 0.5)) / Math.max(count, 1)}%`;

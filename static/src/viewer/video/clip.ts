@@ -41,7 +41,7 @@ export class ClipButton {
     const label = this.button.textContent;
     this.button.textContent = "Stop";
     try {
-      const problem = await this.written(span, stop.signal);
+      const problem = await this.requestClip(span, stop.signal);
       this.status.textContent = problem;
       if (!problem) element("a", { href: this.url(span), download: "" }).click();
     } catch (error) {
@@ -54,7 +54,7 @@ export class ClipButton {
   }
 
   /** The reason why there is no clip; empty if there is one. */
-  private async written({ first, last }: ClipSpan, signal: AbortSignal): Promise<string> {
+  private async requestClip({ first, last }: ClipSpan, signal: AbortSignal): Promise<string> {
     const job = await postJson<Job>(this.root, { first_index: first, last_index: last });
     const cancel = (): void => void call(`${API_ROOT}/jobs/${job.id}/cancel/`, { method: "POST" }).catch(() => undefined);
     signal.addEventListener("abort", cancel, { once: true });

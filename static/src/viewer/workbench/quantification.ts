@@ -4,7 +4,7 @@ import { element, required } from "../../dom/elements";
 import { ApiError } from "../lib/http";
 import type { Job } from "../lib/jobs";
 import { NucleusLayer } from "../rois/rendering/nucleus_layer";
-import { figureNotes, figureRows, figuresOf, measured, nucleiOf, quantify, sizeRows } from "../rois/store/quantification";
+import { figureNotes, figureRows, figuresOf, failureReason, nucleiOf, quantify, sizeRows } from "../rois/store/quantification";
 import type { RegionFigures } from "../rois/store/quantification";
 import type { RoiState } from "../rois/store/roi_state";
 import { isArea } from "../rois/shapes/outlines";
@@ -77,7 +77,7 @@ class QuantificationPage {
 
   private async wait(roi: RoiState, job: Job, signal: AbortSignal): Promise<void> {
     this.page.setAttribute("aria-busy", "true");
-    const reason = await measured(job, (text) => this.say(text), signal);
+    const reason = await failureReason(job, (text) => this.say(text), signal);
     this.showFigures(await figuresOf(roi.id, signal));
     if (reason) this.say(reason);
   }

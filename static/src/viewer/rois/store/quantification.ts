@@ -27,7 +27,7 @@ export function progressText({ state, progress }: Job): string {
 }
 
 /** The reason why a job gave no figures; empty if it gave some. */
-export async function measured(job: Job, onProgress: (text: string) => void, signal: AbortSignal): Promise<string> {
+export async function failureReason(job: Job, onProgress: (text: string) => void, signal: AbortSignal): Promise<string> {
   const ended = await waitForJob(job, (now) => onProgress(progressText(now)), signal);
   if (ended.state === "succeeded") return "";
   return ended.error?.message ?? "The measurement was stopped.";
