@@ -190,6 +190,8 @@ def test_the_page_of_keys_has_the_keys_of_the_viewer() -> None:
     listed = {(key.strip("`"), does) for key, does in rows_of("keys.md")}
     for folder in ("workbench", "compare"):
         source = (ROOT / "static" / "src" / "viewer" / folder / "key_bindings.ts").read_text()
-        pairs = re.findall(r'shown: (?:\w+ \? )?"([^"]+)"(?: : "[^"]+")?, *does: "([^"]+)"', source)
+        pairs = re.findall(
+            r'display: (?:\w+ \? )?"([^"]+)"(?: : "[^"]+")?, *does: "([^"]+)"', source
+        )
         assert len(pairs) > 10
         assert set(pairs) - listed == set()

@@ -31,7 +31,7 @@ def test_without_a_driver_the_device_is_the_cpu_and_a_requested_gpu_is_missing(m
     monkeypatch.setenv(VARIABLE, "auto")
     assert device_line() == "CPU"
     monkeypatch.setenv(VARIABLE, "cuda")
-    assert device_line() == "device: 'cuda' was asked for, but this machine has 0 usable GPUs"
+    assert device_line() == "device: 'cuda' was requested, but this machine has 0 usable GPUs"
 
 
 def test_with_a_driver_a_separate_process_probes_the_gpu(driver):
@@ -39,8 +39,8 @@ def test_with_a_driver_a_separate_process_probes_the_gpu(driver):
     assert device_line() == "Some GPU (cuda:0, 40 GiB)"
     driver(0, "CPU (cpu)\n")
     assert device_line() == "CPU"
-    driver(1, "", "Traceback\nml.errors.BadInputError: device: 'cuda:7' was asked for\n")
-    assert device_line() == "device: 'cuda:7' was asked for"
+    driver(1, "", "Traceback\nml.errors.BadInputError: device: 'cuda:7' was requested\n")
+    assert device_line() == "device: 'cuda:7' was requested"
     driver(-9)
     assert device_line() == "unknown"
 

@@ -35,7 +35,7 @@ def test_every_training_uses_the_requested_device(scheme, recorded_runs, monkeyp
 def test_a_missing_device_raises_an_error_before_data_is_read(recorded_runs, monkeypatch, capsys):
     monkeypatch.delenv(VARIABLE, raising=False)
     assert main(["train", "metric", *METRIC, "--device", "cuda:7"]) == 2
-    assert "'cuda:7' was asked for, but this machine has" in capsys.readouterr().err
+    assert "'cuda:7'" in capsys.readouterr().err
     assert main(["train", "metric", *METRIC, "--device", "gpu"]) == 2
     assert "expected auto, cpu, cuda or cuda:N, got 'gpu'" in capsys.readouterr().err
     assert recorded_runs == [] and VARIABLE not in os.environ
