@@ -12,7 +12,7 @@ from portal.labs.requests import lab_chosen_by
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
-    """Lazy: the user's memberships with their labs, the chosen lab, whether they manage one."""
+    """Template context of the navigation: memberships, chosen lab, whether the user manages one."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"memberships": []}

@@ -46,16 +46,18 @@ def second_factor_owed(user: User) -> bool:
     requirement = settings.TESSERA_REQUIRE_SECOND_FACTOR
     if requirement == "off":
         return False
-    mine = Membership.objects.of(user)
-    return (mine.filter(role=Role.MANAGER) if requirement == "managers" else mine).exists()
+    memberships = Membership.objects.of(user)
+    return (
+        memberships.filter(role=Role.MANAGER) if requirement == "managers" else memberships
+    ).exists()
 
 
 def second_factor_missing(user: User) -> bool:
     """Return whether a required second factor is missing; recovery codes do not count as one."""
     if settings.TESSERA_REQUIRE_SECOND_FACTOR == "off":
         return False
-    mine = Authenticator.objects.filter(user_id=user.pk)
-    has_one: bool = mine.exclude(type=Authenticator.Type.RECOVERY_CODES).exists()
+    authenticators = Authenticator.objects.filter(user_id=user.pk)
+    has_one: bool = authenticators.exclude(type=Authenticator.Type.RECOVERY_CODES).exists()
     return not has_one and second_factor_owed(user)
 
 
@@ -67,8 +69,8 @@ def memberships_of(user: User) -> QuerySet[Membership]:
 def labs_with_role(user: User, *, at_least: Role) -> QuerySet[Lab]:
     """Labs in which the user's role includes ``at_least``, by name."""
     roles = [role for role in Role if role.rank >= at_least.rank]
-    mine = Membership.objects.of(user).filter(role__in=roles)
-    return Lab.objects.filter(pk__in=mine.values("lab_id")).order_by("name")
+    memberships = Membership.objects.of(user).filter(role__in=roles)
+    return Lab.objects.filter(pk__in=memberships.values("lab_id")).order_by("name")
 
 
 def lab_current(user: User, *, chosen: str | None) -> Lab | None:
@@ -212,8 +214,8 @@ def invitation_by_secret(secret: str) -> Invitation | None:
 
 def invitations_for(user: User) -> QuerySet[Invitation]:
     """Live invitations of the user's address, oldest first; none before the address is proven."""
-    mine = Invitation.objects.open().filter(email=user.email, expires_at__gt=timezone.now())
-    open_invitations = mine if user.email_proven_at is not None else mine.none()
+    invitations = Invitation.objects.open().filter(email=user.email, expires_at__gt=timezone.now())
+    open_invitations = invitations if user.email_proven_at is not None else invitations.none()
     return open_invitations.select_related("lab", "invited_by").order_by("created_at", "id")
 
 

@@ -206,5 +206,5 @@ def label_of_lab(lab_id: uuid.UUID, label_id: uuid.UUID | None) -> Label | None:
 
 def labs_without_labels(user: User) -> QuerySet[Lab]:
     """The person's labs that have no label set yet."""
-    mine = Membership.objects.of(user).values("lab_id")
-    return Lab.objects.filter(pk__in=mine).exclude(pk__in=LabelSet.objects.values("lab_id"))
+    memberships = Membership.objects.of(user).values("lab_id")
+    return Lab.objects.filter(pk__in=memberships).exclude(pk__in=LabelSet.objects.values("lab_id"))

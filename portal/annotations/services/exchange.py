@@ -279,7 +279,7 @@ def _write_once(run: ImportRun, plans: list[Plan | EventPlan]) -> None:
 
 
 def _refuse_moved(plan: Plan, roi: Roi) -> None:
-    """An ROI stays on its frame."""
+    """Raise an error if the document has the ROI on another frame than the database."""
     if roi.frame_index != (plan.frame.index if plan.frame else None):
         raise InvalidInputError(
             f"this region is on frame {roi.frame_index} and cannot move to another frame"

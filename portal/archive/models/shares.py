@@ -87,6 +87,6 @@ def today() -> date:
 
 def cases_shared_with(user: User) -> models.QuerySet[CaseShare, Any]:
     """Ids of the cases that other labs share with one of the person's, as a subquery."""
-    mine = Membership.objects.of(user).values("lab_id")
-    live: Any = CaseShare.all_objects.live().filter(with_lab__in=mine)
+    memberships = Membership.objects.of(user).values("lab_id")
+    live: Any = CaseShare.all_objects.live().filter(with_lab__in=memberships)
     return live.order_by().values("case_id")  # type: ignore[no-any-return]

@@ -18,9 +18,14 @@ def share_seen(user: User, case: Case) -> CaseShare | None:
 
     The caller has found the case visible. One query.
     """
-    mine = Membership.objects.of(user).values("lab_id")
-    live: QuerySet[CaseShare] = CaseShare.objects.live().filter(case=case, with_lab__in=mine)
-    return live.exclude(lab__in=mine).select_related("lab", "with_lab").order_by("-until").first()
+    memberships = Membership.objects.of(user).values("lab_id")
+    live: QuerySet[CaseShare] = CaseShare.objects.live().filter(case=case, with_lab__in=memberships)
+    return (
+        live.exclude(lab__in=memberships)
+        .select_related("lab", "with_lab")
+        .order_by("-until")
+        .first()
+    )
 
 
 def shares_of_case(user: User, case: Case) -> CaseShareQuerySet:

@@ -177,8 +177,8 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         """The role is looked up once for each lab."""
         if canvas.lab_id not in self._roles:
             self._roles[canvas.lab_id] = role_in(self.context["request"].user, canvas.lab_id)
-        mine = self._roles[canvas.lab_id]
-        return mine is not None and mine.rank >= role.rank
+        user_role = self._roles[canvas.lab_id]
+        return user_role is not None and user_role.rank >= role.rank
 
 
 class CanvasChangeSerializer(serializers.Serializer[Any]):

@@ -65,7 +65,7 @@ class TileServer:
         self._answers = LRUCache(MEMORY_BYTES, getsizeof=lambda answer: len(answer.body) + 1024)
         self._lock = threading.Lock()
 
-    def at_once(self, request: TileRequest) -> ReadyAnswer | None:
+    def answer_from_memory(self, request: TileRequest) -> ReadyAnswer | None:
         """Answer from memory; None if it needs the database or a file."""
         if request.method not in ("GET", "HEAD"):
             return _error_answer(405, "Tiles can only be read.", (b"allow", b"GET, HEAD"))
@@ -82,7 +82,7 @@ class TileServer:
 
     def answer(self, request: TileRequest) -> ReadyAnswer:
         """Status line, headers and body of a request below ``/tiles/``."""
-        ready = self.at_once(request)
+        ready = self.answer_from_memory(request)
         if ready is not None:
             return ready
         canvas, tail = _split(request.path)
@@ -138,7 +138,7 @@ async def tile_application(scope: MutableMapping[str, Any], receive: Any, send: 
         Credential(fields.get(b"cookie", ""), fields.get(b"authorization", "")),
         fields.get(b"if-none-match", ""),
     )
-    answer = TILES.at_once(request)
+    answer = TILES.answer_from_memory(request)
     if answer is None:
         answer = await in_thread(TILES.answer, request)
     await send_answer(answer, send)

@@ -93,7 +93,7 @@ def item_rename(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResp
 @login_required
 @require_POST
 def slide_stain(request: HttpRequest, slide_id: uuid.UUID) -> HttpResponse:
-    """Say how a slide is stained."""
+    """Set the stain of a slide."""
     user = user_of(request)
     slide = slide_get(user=user, slide_id=slide_id)
     stain = request.POST.get("stain", "")

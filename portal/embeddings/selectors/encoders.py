@@ -62,8 +62,8 @@ def encoder_of_lab(kind: str, lab_id: uuid.UUID) -> Encoder | None:
 
 def encoders_visible(user: User) -> QuerySet[Encoder]:
     """Shared encoders and those of the person's labs."""
-    mine = Membership.objects.of(user).values("lab_id")
-    return Encoder.objects.filter(Q(lab=None) | Q(lab__in=mine))
+    memberships = Membership.objects.of(user).values("lab_id")
+    return Encoder.objects.filter(Q(lab=None) | Q(lab__in=memberships))
 
 
 def _encoders_in_use(

@@ -106,8 +106,8 @@ def event_stretch(user: User, after: int, filters: EventFilter) -> Stretch:
         until = _last_settled_id(after, rows, timezone.now(), ended=ended)
     visible_events: list[Event] = []
     if until > after:
-        mine = Membership.objects.of(user).values("lab_id")
-        rows_of = Event.objects.filter(id__gt=after, id__lte=until, lab_id__in=mine)
+        memberships = Membership.objects.of(user).values("lab_id")
+        rows_of = Event.objects.filter(id__gt=after, id__lte=until, lab_id__in=memberships)
         events = [
             event
             for event in rows_of.filter(name__in=filters.names()).order_by("id")

@@ -39,8 +39,8 @@ def job_list(*, user: User, state: str = "", kind: str = "", person: str = "") -
     Args:
         person: Key of the person who submitted them, or ``me``; anything else finds nothing.
     """
-    mine = _visible_jobs(user).select_related("created_by", "lab")
-    jobs: QuerySet[Job] = mine.annotate(hides_name=_hides_name(user))
+    visible = _visible_jobs(user).select_related("created_by", "lab")
+    jobs: QuerySet[Job] = visible.annotate(hides_name=_hides_name(user))
     if state in JobState.values:
         jobs = jobs.filter(state=state)
     if kind:

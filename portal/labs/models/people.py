@@ -96,8 +96,10 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
 
     def of(self, user: User) -> Self:
         """The user's memberships, limited by the request's token. All rights derive from these."""
-        mine = self.filter(user=user)
-        return mine if user.only_lab_id is None else mine.filter(lab_id=user.only_lab_id)
+        memberships = self.filter(user=user)
+        return (
+            memberships if user.only_lab_id is None else memberships.filter(lab_id=user.only_lab_id)
+        )
 
     def reached_by(self, user: User | AnonymousUser) -> Self:
         """Memberships of a user as by ``of``; none for anonymous and inactive users."""
@@ -159,8 +161,8 @@ class LabOwnedQuerySet(models.QuerySet[_Model]):
         """Rows of the labs that the user is an active member of, as in lists and searches."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        mine = self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
-        return mine.not_hidden_from(user)
+        owned = self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
+        return owned.not_hidden_from(user)
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Rows of ``owned_by``, and rows that other labs share with the user's labs.

@@ -36,10 +36,12 @@ def study_list(user: User) -> QuerySet[Study]:
     With ``reading_count``, ``submitted_count``, ``image_count`` and ``blind_count``.
     """
     reviewed = labs_with_role(user, at_least=Role.REVIEWER)
-    mine = Assignment.objects.filter(person=user, study__isnull=False).order_by().values("study")
+    assigned = (
+        Assignment.objects.filter(person=user, study__isnull=False).order_by().values("study")
+    )
     return (
         Study.objects.owned_by(user)
-        .filter(Q(lab__in=reviewed) | Q(pk__in=mine))
+        .filter(Q(lab__in=reviewed) | Q(pk__in=assigned))
         .select_related("lab", "created_by", "unblinded_by")
         .annotate(
             reading_count=Count("readings"),

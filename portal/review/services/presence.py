@@ -31,8 +31,8 @@ def presence_note(
     require_role(user, canvas.lab_id, at_least=Role.VIEWER)
     now = timezone.now()
     fields = {"seen_at": now, "view": list(view) if view else None, "roi_id": roi_id}
-    mine = CanvasPresence.objects.filter(canvas=canvas, user=user, tab=tab)
-    if mine.update(**fields):
+    own_rows = CanvasPresence.objects.filter(canvas=canvas, user=user, tab=tab)
+    if own_rows.update(**fields):
         return
     CanvasPresence.objects.filter(seen_at__lt=now - timedelta(seconds=4 * AWAY_S)).delete()
     CanvasPresence.objects.get_or_create(

@@ -40,7 +40,7 @@ def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
 
 
 def ids_matching(scope: Scope, filters: Filters, *, case_id: uuid.UUID | None) -> ArrayI64:
-    """Current embeddings of ROIs that match all filters.
+    """Ids of the current embeddings of ROIs that match all filters.
 
     Args:
         case_id: Case of the query; None if it has none.

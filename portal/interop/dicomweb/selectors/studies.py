@@ -75,10 +75,10 @@ def dicom_studies(user: User, query: DicomQuery) -> list[StudyFound]:
         ]
     )
     by_case: defaultdict[uuid.UUID, list[Series]] = defaultdict(list)
-    mine = _labs_of(user)
+    lab_ids = _labs_of(user)
     study_canvases = _slides(user, query, ids=ids).filter(case__in=ids)
     for canvas in study_canvases.order_by("created_at", "id"):
-        by_case[canvas.case_id].append(Series(canvas, _attributes_for(canvas, mine)))
+        by_case[canvas.case_id].append(Series(canvas, _attributes_for(canvas, lab_ids)))
     return [StudyFound(by_case[pk]) for pk in ids if by_case[pk]]
 
 
@@ -93,9 +93,9 @@ def dicom_series(
     canvases = _series(user, query, case_id=case_id)
     if canvases is None:
         return []
-    mine = _labs_of(user)
+    lab_ids = _labs_of(user)
     rows = canvases[query.offset : query.offset + query.limit]
-    return [Series(canvas, _attributes_for(canvas, mine)) for canvas in rows]
+    return [Series(canvas, _attributes_for(canvas, lab_ids)) for canvas in rows]
 
 
 def dicom_instances(
@@ -118,7 +118,7 @@ def dicom_instances(
         canvases = canvases.filter(
             pk__in=[instance for uid in instance_uids for instance in series_of(uid)]
         )
-    mine, left, page = _labs_of(user), query.offset, list[tuple[Series, SlideObject]]()
+    lab_ids, left, page = _labs_of(user), query.offset, list[tuple[Series, SlideObject]]()
     if left and instance_uids is None and query.numbers is None:
         canvases, left = _skip_slides(canvases, left)
     for canvas in canvases.iterator(chunk_size=100):
@@ -129,7 +129,8 @@ def dicom_instances(
                 raise
             continue  # a slide without its file must not hide all others
         page += [
-            (Series(canvas, _attributes_for(canvas, mine)), instance) for instance in objects[left:]
+            (Series(canvas, _attributes_for(canvas, lab_ids)), instance)
+            for instance in objects[left:]
         ]
         left = max(0, left - len(objects))
         if len(page) >= query.limit:
@@ -177,8 +178,8 @@ def dicom_study(user: User, case_id: uuid.UUID) -> list[Series]:
     canvases = list(_slides(user, DicomQuery(), ids=[case_id]).filter(case=case_id))
     if not canvases:
         raise NotFoundError("No such study.")
-    mine = _labs_of(user)
-    return [Series(canvas, _attributes_for(canvas, mine)) for canvas in canvases]
+    lab_ids = _labs_of(user)
+    return [Series(canvas, _attributes_for(canvas, lab_ids)) for canvas in canvases]
 
 
 def dicom_slide(user: User, case_id: uuid.UUID, canvas_id: uuid.UUID) -> Series:
@@ -287,7 +288,7 @@ def _labs_of(user: User) -> set[uuid.UUID]:
     return set(Membership.objects.of(user).values_list("lab_id", flat=True))
 
 
-def _attributes_for(canvas: Canvas, mine: Collection[uuid.UUID]) -> StudyAttributes:
+def _attributes_for(canvas: Canvas, lab_ids: Collection[uuid.UUID]) -> StudyAttributes:
     """Attributes of a study; the patient ID only for members of its lab.
 
     An accession too long for DICOM precedes the description.
@@ -296,7 +297,7 @@ def _attributes_for(canvas: Canvas, mine: Collection[uuid.UUID]) -> StudyAttribu
     is_short = len(case.accession) <= _ACCESSION_LETTERS
     name = case.procedure if is_short else f"{case.accession} {case.procedure}".strip()
     return StudyAttributes(
-        patient_id=case.patient_key if case.lab_id in mine else "",
+        patient_id=case.patient_key if case.lab_id in lab_ids else "",
         sex=_SEX.get(Sex(case.sex), ""),
         study_uid=uid_of(case.pk),
         accession=case.accession if is_short else "",

@@ -65,10 +65,10 @@ def _path(rows: CaseRows, pk: uuid.UUID) -> list[Label]:
 def _matching_label_id(
     rows: CaseRows, label: Label, label_set: LabelSet, new_labels: list[Label]
 ) -> uuid.UUID:
-    mine = Label.objects.filter(lab=rows.lab)
-    lab_label = mine.filter(pk=label.pk).first()
+    lab_labels = Label.objects.filter(lab=rows.lab)
+    lab_label = lab_labels.filter(pk=label.pk).first()
     if lab_label is None and label.retired_at is None:
-        live = mine.filter(label_set=label_set, retired_at=None)
+        live = lab_labels.filter(label_set=label_set, retired_at=None)
         lab_label = live.filter(name_key=name_key(label.name)).first()
     if lab_label is not None:
         return lab_label.pk
@@ -83,7 +83,10 @@ def _matching_label_id(
     if twin is not None and label.retired_at is None and twin.retired_at is None:
         return twin.pk
     is_free = not Label.objects.filter(pk=label.pk).exists()
-    keys = {*mine.values_list("key", flat=True), *(made_label.key for made_label in new_labels)}
+    keys = {
+        *lab_labels.values_list("key", flat=True),
+        *(made_label.key for made_label in new_labels),
+    }
     new = Label(
         pk=label.pk if is_free else uuid.uuid4(),
         lab=rows.lab,
