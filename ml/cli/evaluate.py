@@ -10,6 +10,10 @@ from ml.cli.output import describe_result, terminal_progress
 
 PROTOCOLS: Registry = {
     "retrieval": ("ml.evaluation.retrieval.command", "similar regions of other patients"),
+    "query": (
+        "ml.evaluation.retrieval.suite.query_command",
+        "expansion and diffusion of queries over the sets of the suite",
+    ),
     "places": (
         "ml.evaluation.retrieval.places.command",
         "the same tissue in later frames of a scope",

@@ -145,14 +145,18 @@ class Candidates:
         """Best ``k`` for an expanded query, by distance or by diffusion.
 
         Args:
-            expanded: (D,) query that orders the answer.
-            original: (D,) query to which the distances of the answer are measured.
+            expanded: (D,) query that orders the answer, or that the diffusion starts from.
+            original: (D,) query to which the distances of the answer are measured, and whose
+                direct share the diffusion has.
         """
         if not diffuse:
             return _ranking(original, *self._nearest_existing(expanded, k))
         ids, vectors = self._nearest_existing(expanded, max(k, DIFFUSION.reach))
         diffused = diffused_distances(
-            expanded.astype(np.float64), vectors.astype(np.float64), DIFFUSION
+            original.astype(np.float64),
+            vectors.astype(np.float64),
+            DIFFUSION,
+            expanded=expanded.astype(np.float64),
         )
         order = np.argsort(diffused, kind="stable")[:k]
         nearest = _ranking(original, ids, vectors).nearest

@@ -91,7 +91,7 @@ def slide_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
             raise BadInputError(f"{config.path}/{name}: no such slide")
         section = read_section(path)
         side = round(config.cell_um / READ_MPP)
-        for x, y in _tissue_corners(section.pixels, side):
+        for x, y in tissue_corners(section.pixels, side):
             key = f"{config.path}/{name} {path.stat().st_size} {x} {y} {side}"
             read = partial(_window, section.pixels, x, y, side)
             large_regions.append(LargeRegion(key, patient, key, read))
@@ -139,7 +139,7 @@ def part_set(config: SetConfig, large_regions: Sequence[LargeRegion]) -> SuiteSe
     return SuiteSet(config, tuple(items), tuple(gallery), tuple(tasks))
 
 
-def _tissue_corners(pixels: ImageU8, side: int) -> list[tuple[int, int]]:
+def tissue_corners(pixels: ImageU8, side: int) -> list[tuple[int, int]]:
     """Corners (x, y) of the cells of a grid that hold enough tissue."""
     height, width = pixels.shape[:2]
     small = pixels[::_LOOK_STEP, ::_LOOK_STEP]

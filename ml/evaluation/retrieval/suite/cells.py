@@ -18,6 +18,7 @@ from ml.evaluation.retrieval.suite.alignment import (
     paired_cells,
     read_section,
 )
+from ml.evaluation.retrieval.suite.arrangement import tissue_corners
 from ml.evaluation.retrieval.suite.config import SetConfig
 from ml.evaluation.retrieval.suite.sets import Item, SuiteQuery, SuiteSet, task_of
 from ml.natural_order import natural_sort
@@ -35,15 +36,18 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
 
     Relevant are the cell itself and its neighbours, because the sections are aligned only by their
     outlines. Of cells that overlap, neighbours are those at most half a side away along either
-    axis. Classes are the pairs of sections.
+    axis. With ``single`` only the cell itself is relevant. Classes are the pairs of sections.
 
     Raises:
-        BadInputError: fewer than two sections, or two whose outlines do not fit on each other.
+        BadInputError: fewer than two sections, or two whose outlines do not fit on each other; or
+            a slide of another patient is missing.
     """
     items: list[Item] = []
     queries: list[SuiteQuery] = []
     gallery: list[int] = []
     pairs = section_pairs(data / config.path)
+    others = _other_patients(items, config, data)
+    gallery += others.tolist()
     last: tuple[Path, Section] | None = None
     for number, (first, second) in enumerate(pairs):
         progress(number, len(pairs), f"{config.name}: aligning sections")
@@ -53,17 +57,46 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
         cells = paired_cells(a, b, cell_um=config.cell_um, stride_um=stride_um)
         items_a = _add_cells(items, config, first, a, cells.xy_a, cells.side_px)
         items_b = _add_cells(items, config, second, b, cells.xy_b, cells.side_px)
-        reach_px = cells.side_px / 2 if stride_um else cells.side_px
+        reach_px = _reach_px(config, cells.side_px)
         copies = [
             _add_cells(items, config, second, b, cells.xy_b, cells.side_px, seed=copy)
             for copy in range(1, config.rearranged + 1)
         ]
-        wrong = np.concatenate([np.zeros(0, np.int64), *copies])
+        rearranged_items = np.concatenate([np.zeros(0, np.int64), *copies])
+        wrong = np.concatenate([rearranged_items, others])
         pair = f"{first.stem} in {second.stem}"
         queries += _queries(cells, items_a, items_b, wrong, reach_px, pair)
-        gallery += [*items_b.tolist(), *wrong.tolist()]
+        gallery += [*items_b.tolist(), *rearranged_items.tolist()]
         last = (second, b)
-    return SuiteSet(config, tuple(items), tuple(gallery), (task_of("same place", queries),))
+    task = task_of("one place" if config.single else "same place", queries)
+    return SuiteSet(config, tuple(items), tuple(gallery), (task,))
+
+
+def _reach_px(config: SetConfig, side_px: int) -> float:
+    """Distance along either axis up to which a cell is relevant."""
+    if config.single:
+        return 0.0
+    return side_px / 2 if config.stride_um else float(side_px)
+
+
+def _other_patients(items: list[Item], config: SetConfig, data: Path) -> ArrayI64:
+    """Add the cells of slides of other patients to ``items``; returns their numbers."""
+    start, side = len(items), round(config.cell_um / READ_MPP)
+    for name, patient in sorted(config.others.items()):
+        path = data / name
+        if not path.is_file():
+            raise BadInputError(f"{name}: no such slide")
+        pixels = read_section(path).pixels
+        for x, y in tissue_corners(pixels, side):
+            items.append(
+                Item(
+                    f"{name} {path.stat().st_size} {x} {y} {side}",
+                    f"{config.name}/{patient}",
+                    f"{config.name}/{patient}",
+                    partial(_cell, pixels, (x + side / 2, y + side / 2), side, 0),
+                )
+            )
+    return np.arange(start, len(items), dtype=np.int64)
 
 
 def section_pairs(folder: Path) -> list[tuple[Path, Path]]:

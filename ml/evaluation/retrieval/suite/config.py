@@ -31,8 +31,12 @@ class SetConfig:
     rearranged: int = 0  # copies of each region of a gallery with the tissue rearranged
     cell_um: float = CELL_UM  # of sections and slides: side of a cell
     stride_um: float = 0.0  # of sections: between the centres of cells; 0 for the side of a cell
+    single: bool = False  # of sections: whether the cell alone is right, without its neighbours
+    others: dict[str, str] = field(default_factory=dict)  # of sections: slides of other patients
+    # whose cells are in every gallery: file, relative to the data folder, to patient
     tasks: dict[str, list[str]] = field(default_factory=dict)  # name to NAME=LABEL,LABEL groups
     choice: bool = True  # whether it counts when the encoder is chosen
+    query_choice: bool = True  # whether it counts when the query method is chosen
     swap: bool = True  # whether its gallery is re-stained
     unrelated: tuple[str, ...] = ()  # sets of other organs, laboratories and patients
 

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.suite.sets import SuiteQuery, Task
 from ml.index.metric_learning.metric import LearnedMetric, learn_metric
-from ml.index.ranking.diffusion import diffused_distances
+from ml.index.ranking.diffusion import DiffusionConfig, diffused_distances
 from ml.index.ranking.expansion import expanded_query
 from ml.types import ArrayF32, ArrayF64
 
@@ -23,6 +23,9 @@ class QueryMethod:
     Attributes:
         expand: number of neighbours of ``expanded_query``; 0 for none.
         diffuse: whether to use ``diffused_distances``, after an expansion if there is one.
+        diffusion: configuration; None for the default.
+        direct_expanded: whether the direct share of diffusion is that of the expanded query instead
+            of that of the region.
         learn: whether to use a metric learned from the labels of other patients, where a set has
             labels and patients; see ``learn_metric``.
     """
@@ -30,6 +33,8 @@ class QueryMethod:
     expand: int = 0
     diffuse: bool = False
     learn: bool = False
+    diffusion: DiffusionConfig | None = None
+    direct_expanded: bool = False
 
 
 BY_DISTANCE = QueryMethod()
@@ -69,11 +74,11 @@ def _learn_metric(task: Task, query: SuiteQuery, candidates: ArrayF32) -> Learne
 
 
 def _distances(query: ArrayF64, gallery: ArrayF64, query_method: QueryMethod) -> ArrayF64:
+    expanded = query
     if query_method.expand:
         nearest = np.argsort(cdist(query[None], gallery)[0], kind="stable")[: query_method.expand]
-        query = expanded_query(query, gallery[nearest])
-    return (
-        diffused_distances(query, gallery)
-        if query_method.diffuse
-        else cdist(query[None], gallery)[0]
-    )
+        expanded = expanded_query(query, gallery[nearest])
+    if not query_method.diffuse:
+        return cdist(expanded[None], gallery)[0]
+    direct = expanded if query_method.direct_expanded else query
+    return diffused_distances(direct, gallery, query_method.diffusion, expanded=expanded)

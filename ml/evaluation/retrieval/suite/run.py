@@ -118,6 +118,25 @@ def run_suite(
     Returns:
         ``options``, ``methods``, ``sets`` by name, and the ``choice`` among the encoders.
     """
+    vectors = suite_vectors(config, sets, methods, cache=cache, progress=progress)
+    results = {s.config.name: _set_result(s, vectors, methods, config) for s in sets}
+    return {
+        "options": config,
+        "methods": {m.name: {"baseline": m.baseline, **m.about} for m in methods},
+        "sets": results,
+        "choice": _choice(results, methods),
+    }
+
+
+def suite_vectors(
+    config: SuiteConfig,
+    sets: Sequence[SuiteSet],
+    methods: Sequence[SuiteMethod],
+    *,
+    cache: Path | None,
+    progress: Progress,
+) -> dict[str, dict[str, SetVectors]]:
+    """Vectors of each method by set and name, with those of the stain swaps; see ``run_suite``."""
     read = [_read_regions(s, progress) for s in sets]
     stained = [
         measure_stains(s.items, [region.pixels for region in regions]) if config.draws else ()
@@ -130,13 +149,7 @@ def run_suite(
     for s, regions, units in zip(sets, read, stained, strict=True):
         swaps = _swaps(s, units, donors, config)
         vectors[s.config.name] = set_vectors(s, regions, swaps, methods, cache, progress)
-    results = {s.config.name: _set_result(s, vectors, methods, config) for s in sets}
-    return {
-        "options": config,
-        "methods": {m.name: {"baseline": m.baseline, **m.about} for m in methods},
-        "sets": results,
-        "choice": _choice(results, methods),
-    }
+    return vectors
 
 
 def _read_set(entry: SetConfig, data: Path, progress: Progress) -> SuiteSet:

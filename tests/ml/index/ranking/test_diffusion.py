@@ -68,11 +68,21 @@ def test_unreached_regions_are_ordered_by_distance():
 
 def test_a_large_direct_weight_gives_the_order_of_distances():
     gallery, query = arc(10, 20, 30, 40, 50, -45), arc(0)[0]
-    orders = [
-        np.argsort(diffused_distances(query, gallery, DiffusionConfig(neighbours=2, direct=d)))
-        for d in (0, 100)
-    ]
+    configs = [DiffusionConfig(neighbours=2, direct=d, direct_power=3) for d in (0, 100)]
+    orders = [np.argsort(diffused_distances(query, gallery, config)) for config in configs]
     assert orders[0].tolist() != orders[1].tolist() == [0, 1, 2, 3, 5, 4]
+
+
+def test_the_direct_share_is_that_of_the_region_where_the_query_is_expanded():
+    gallery, query, expanded = arc(-20, 10, 20, 30), arc(0)[0], arc(25)[0]
+    config = DiffusionConfig(neighbours=2, direct=100)
+    far = diffused_distances(query, gallery, config, expanded=expanded)
+    assert np.argsort(far).tolist() == [1, 2, 0, 3]  # -20 is as near as 20, but not reached
+    start = DiffusionConfig(neighbours=2, direct=0)
+    reached = slice(1, None)
+    assert diffused_distances(query, gallery, start, expanded=expanded)[reached] == pytest.approx(
+        diffused_distances(expanded, gallery, start)[reached]
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -93,7 +93,7 @@ def test_diffusion_uses_only_allowed_regions(world, story, expand):
         moved = expanded_query(moved, np.stack([vector(roi) for roi in nearest]))
     stacked = np.stack([vector(roi) for roi in others])
     by_distance = np.argsort(np.linalg.norm(stacked - moved, axis=1))
-    away = diffused_distances(moved, stacked[by_distance])
+    away = diffused_distances(vector(query), stacked[by_distance], expanded=moved)
     expected = [others[i] for i in by_distance[np.argsort(away, kind="stable")]]
     result = search(world, query, expand=expand, diffuse=True)
     assert [hit.roi for hit in result.hits] == expected

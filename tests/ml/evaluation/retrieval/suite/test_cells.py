@@ -52,6 +52,25 @@ def test_cells_within_half_a_side_are_correct_answers(sections):
     assert min(query.relevant.sum() for query in task.queries) > 1
 
 
+def test_only_the_cell_itself_is_correct_among_cells_of_other_patients(sections):
+    others = {"sections/1.png": "B"}
+    suite_set = section_set(replace(CONFIG, single=True, others=others), sections, no_progress)
+    (task,) = suite_set.tasks
+    count = len(section_set(CONFIG, sections, no_progress).tasks[0].queries)
+    other_items = [n for n, item in enumerate(suite_set.items) if item.patient == "s/B"]
+    assert task.name == "one place" and len(task.queries) == count and len(other_items) > 10
+    for query in task.queries:
+        assert query.gallery.tolist()[count:] == other_items
+        assert query.relevant.sum() == 1 and query.relevant[query.item - len(other_items)]
+    assert set(suite_set.gallery) == set(task.queries[0].gallery.tolist())
+    assert suite_set.items[other_items[0]].read().pixels.shape == (64, 64, 3)
+
+
+def test_a_missing_slide_of_another_patient_raises_an_error(sections):
+    with pytest.raises(BadInputError, match=r"^no\.png: no such slide"):
+        section_set(replace(CONFIG, others={"no.png": "B"}), sections, no_progress)
+
+
 def test_cells_are_sampled_per_millimetre(sections):
     task = section_set(CONFIG, sections, no_progress).tasks[0]
     assert len({query.group for query in task.queries}) == 1  # all of it is within one

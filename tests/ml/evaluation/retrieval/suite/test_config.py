@@ -13,7 +13,7 @@ from ml.evaluation.retrieval.suite.config import SHIPPED, read_suite
 def test_the_shipped_suite_is_found_by_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = read_suite(Path("suite.toml"))
-    assert [s.name for s in config.sets] == ["glas", "atlas", "her2st", "lc25000"]
+    assert [s.name for s in config.sets] == ["glas", "atlas", "her2st", "sections", "lc25000"]
     assert [s.name for s in config.sets if s.choice] == ["glas", "atlas", "her2st"]
     assert (config.k, config.draws) == (10, 5)
     assert config.sets[0].tasks["four grades"] == []

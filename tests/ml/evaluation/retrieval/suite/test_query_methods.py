@@ -10,6 +10,7 @@ from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.suite import query_methods as module
 from ml.evaluation.retrieval.suite.query_methods import QueryMethod, distances_of
 from ml.evaluation.retrieval.suite.sets import SuiteQuery, Task, _with_labels, label_task
+from ml.index.ranking.diffusion import DiffusionConfig
 
 
 def order(vectors, query, query_method):
@@ -32,6 +33,21 @@ def test_a_diffused_query_follows_neighbours_of_neighbours():
     gallery = np.stack([np.cos(angle), np.sin(angle)], axis=1).tolist()
     assert order(gallery, [1.0, 0.0], QueryMethod())[-1] == 8
     assert order(gallery, [1.0, 0.0], QueryMethod(diffuse=True))[-1] == 9
+
+
+def test_the_direct_share_of_an_expanded_query_is_that_of_its_region():
+    angle = np.radians([10, 12, 14, 16, 18, 40, 42, 44, 46, -5])
+    gallery = np.stack([np.cos(angle), np.sin(angle)], axis=1).tolist()
+    direct = DiffusionConfig(direct=100)
+    orders = [
+        order(
+            gallery,
+            [1.0, 0.0],
+            QueryMethod(expand=3, diffuse=True, diffusion=direct, direct_expanded=of_expanded),
+        )
+        for of_expanded in (False, True)
+    ]
+    assert orders[0][0] == 9 != orders[1][0]
 
 
 def records():
