@@ -1,8 +1,7 @@
 """Similar cases as a doctor goes through them, on real sections and with the shipped encoder.
 
-The two adjacent sections are HER2ST's D1 and D2, cut from one piece (``TESSERA_DATA``); E1 is of
-another. Of its C sections the development data have only one (``slides/her2st-c2.tif``), which has
-no neighbour. Squares were drawn on D2, one of them at the place that is drawn on D1 now, and on E1.
+D1, D2 and E1 are sections of one block of HER2ST's patient C (``TESSERA_DATA``). Squares were drawn
+on D2, one of them at the place that is drawn on D1 now, and on E1.
 How often such a place comes first is for ``tests/portal/explore/test_adjacent_sections.py``: here
 it is one place.
 """

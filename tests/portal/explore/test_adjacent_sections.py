@@ -1,8 +1,8 @@
 """Real sections and the shipped encoder: the first hit is the same place of the next section.
 
-The adjacent sections are HER2ST's D1 and D2, cut from one piece (``TESSERA_DATA``); E1 and E2 are
-of another. Of its C sections the development data have only one (``slides/her2st-c2.tif``), which
-has no neighbour. D2 is laid onto D1 by its thumbnail, so that the same place of both is known.
+The adjacent sections are D1 and D2 of patient C of HER2ST (``TESSERA_DATA``). Its sections E1 and
+E2 are of the same block and show the same places, so other tissue is that of patient B. D2 is laid
+onto D1 by its thumbnail, so that the same place of both is known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from django.test import Client
-from PIL import Image
 from rest_framework.test import APIClient
 
 from ml.imaging.slides.slide import open_slide
@@ -32,8 +31,8 @@ OFF_PX = 1.5 * SIDE  # a hit so near to the same place shows the same tissue
 
 def canvas_of(lab: Lab, case: Case, path: Path, storage: Path) -> Canvas:
     (storage / path.name).symlink_to(path)
-    with Image.open(path) as image:
-        width, height = image.size
+    with open_slide(path) as slide:
+        width, height = slide.info.width_px, slide.info.height_px
     return Canvas.objects.create(
         lab=lab,
         case=case,
@@ -63,11 +62,12 @@ def drawn(canvas: Canvas, user: User, middles: Any) -> list[Roi]:
 def sections(
     lab: Lab, annotator: User, storage: Path, tessera_data: Path
 ) -> tuple[list[Roi], list[Roi]]:
-    """ROIs on D1, at the same places of D2, and at other tissue of E1 and E2; embedded."""
+    """ROIs on D1, at the same places of D2, and on tissue of another patient; embedded."""
     from ml.roi.stain.squares import tissue_squares
 
-    folder = tessera_data / "histology" / "sections"
-    paths = {name: folder / f"5714_HE_BT_{name}.jpg" for name in ("D1", "D2", "E1", "E2")}
+    folder = tessera_data / "histology"
+    paths = {name: folder / "sections" / f"5714_HE_BT_{name}.jpg" for name in ("D1", "D2")}
+    paths["B"] = folder / "slides" / "her2st-b-d2.tif"
     canvases, middles = {}, {}
     for name, path in paths.items():
         case = Case.objects.create(lab=lab, accession=name)
@@ -81,8 +81,7 @@ def sections(
     inside = ((same > SIDE / 2) & (same < size - SIDE / 2)).all(axis=1)
     requested = drawn(canvases["D1"], annotator, middles["D1"][inside][:COUNT])
     there = drawn(canvases["D2"], annotator, same[inside][:COUNT])
-    for name in ("E1", "E2"):
-        drawn(canvases[name], annotator, middles[name][:COUNT])
+    drawn(canvases["B"], annotator, middles["B"][: 2 * COUNT])
     while queued := list(Job.objects.filter(state=JobState.QUEUED).order_by("created_at")):
         for job in queued:
             job_run(job.pk)
