@@ -46,7 +46,7 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
     queries: list[SuiteQuery] = []
     gallery: list[int] = []
     pairs = section_pairs(data / config.path)
-    others = _other_patients(items, config, data)
+    others = _add_other_patients(items, config, data)
     gallery += others.tolist()
     last: tuple[Path, Section] | None = None
     for number, (first, second) in enumerate(pairs):
@@ -79,7 +79,7 @@ def _reach_px(config: SetConfig, side_px: int) -> float:
     return side_px / 2 if config.stride_um else float(side_px)
 
 
-def _other_patients(items: list[Item], config: SetConfig, data: Path) -> ArrayI64:
+def _add_other_patients(items: list[Item], config: SetConfig, data: Path) -> ArrayI64:
     """Add the cells of slides of other patients to ``items``; returns their numbers."""
     start, side = len(items), round(config.cell_um / READ_MPP)
     for name, patient in sorted(config.others.items()):

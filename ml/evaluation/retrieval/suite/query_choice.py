@@ -86,17 +86,19 @@ def choose_query(scores: Mapping[Task, Mapping[str, Sequence[float]]]) -> QueryC
         scores: of each task by candidate, one score a cell; two sets or more.
     """
     sets = list(dict.fromkeys(name for name, _ in scores))
-    all_scores = _scored(scores)
+    all_scores = _candidate_scores(scores)
     chosen = _best(all_scores)
     left_out = {}
     for left in sets:
-        best = _best(_scored({task: s for task, s in scores.items() if task[0] != left}))
+        best = _best(_candidate_scores({task: s for task, s in scores.items() if task[0] != left}))
         left_out[left] = (best, all_scores[best].sets[left])
     honest = float(np.mean([score for _, score in left_out.values()]))
     return QueryChoice(chosen, all_scores, left_out, all_scores[chosen].mean - honest)
 
 
-def _scored(scores: Mapping[Task, Mapping[str, Sequence[float]]]) -> dict[str, CandidateScore]:
+def _candidate_scores(
+    scores: Mapping[Task, Mapping[str, Sequence[float]]],
+) -> dict[str, CandidateScore]:
     means = {
         task: {name: float(np.mean(cells)) for name, cells in by_candidate.items()}
         for task, by_candidate in scores.items()
