@@ -16,7 +16,10 @@ SQUARE = [(700, 500), (1100, 500), (1100, 900), (700, 900)]
 
 @pytest.fixture
 def viewer(open_viewer: Any, ingest: Any, slide_file: Any) -> Any:
-    """The annotator's viewer on the middle of a slide."""
+    """The annotator's viewer on the middle of a slide.
+
+    A test names other users before it: an open page reads the database, whose tables SQLite locks.
+    """
     page = open_viewer(ingest(slide_file)).centred()
     yield page
     assert page.problems == []
@@ -55,7 +58,7 @@ def test_an_unfinished_outline_continues_after_escape_another_tool_and_a_reload(
 
 
 def test_unsaved_changes_survive_the_page_and_stay_private(
-    viewer: Any, open_viewer: Any, reviewer: Any
+    reviewer: Any, viewer: Any, open_viewer: Any
 ) -> None:
     page = viewer.page
     page.route("**/api/v1/rois/", lambda route: route.abort())
@@ -129,7 +132,7 @@ def test_a_lost_response_creates_no_second_roi_or_version(viewer: Any) -> None:
 
 
 def test_conflicting_edits_of_two_browsers_are_merged_field_by_field(
-    viewer: Any, open_viewer: Any, reviewer: Any
+    reviewer: Any, viewer: Any, open_viewer: Any
 ) -> None:
     viewer.page.route("**/live/**", lambda route: route.abort())  # has not heard of it yet
     viewer.polygon(SQUARE)

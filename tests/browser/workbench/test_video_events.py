@@ -304,7 +304,7 @@ def test_a_late_answer_does_not_bring_back_an_older_list_of_deleted_events(
 
 
 def test_changes_of_others_appear_in_the_open_viewer(
-    video: ViewerPage, open_viewer: Any, add_event: Any, reviewer: Any
+    reviewer: Any, video: ViewerPage, open_viewer: Any, add_event: Any
 ) -> None:
     with video.database:
         add_event("Polyp", 5)
