@@ -128,7 +128,7 @@ def test_regions_that_are_selected_together_have_a_yellow_edge(
 
 
 def _yellow_near(viewer: Any, points: list[tuple[float, float]]) -> list[bool]:
-    """Whether a yellow of the selection is within six pixels of each point of the canvas."""
+    """True if the yellow of the selection is within six pixels of each point of the canvas."""
     places = viewer.places(points)
     picture = np.asarray(Image.open(io.BytesIO(viewer.page.screenshot())).convert("RGB"))
     yellow = (picture[..., 0] > 220) & (picture[..., 1] > 180) & (picture[..., 2] < 90)
