@@ -88,18 +88,18 @@ def events_unseen(events: Sequence[Event]) -> set[int]:
     An event of many regions, or of a canvas' vectors, does not name their authors: on an image with
     a blind reading it is excluded as well.
     """
-    hidden_ids: dict[uuid.UUID, set[int]] = defaultdict(set)
+    event_ids_by_object: dict[uuid.UUID, set[int]] = defaultdict(set)
     for event in events:
         keys = ("roi_id",) if event.payload.get("roi_id") else _OF_MANY.get(event.name, ())
         for key in keys:
             if event.payload.get(key):
-                hidden_ids[uuid.UUID(event.payload[key])].add(event.pk)
-    if not hidden_ids or not _blind_assignments().exists():
+                event_ids_by_object[uuid.UUID(event.payload[key])].add(event.pk)
+    if not event_ids_by_object or not _blind_assignments().exists():
         return set()
-    rois = _rois_on_blind_canvases().filter(_drawn_blindly(), pk__in=hidden_ids)
-    canvases = _blind_assignments().filter(canvas__in=hidden_ids)
+    rois = _rois_on_blind_canvases().filter(_drawn_blindly(), pk__in=event_ids_by_object)
+    canvases = _blind_assignments().filter(canvas__in=event_ids_by_object)
     hidden = {*rois.values_list("pk", flat=True), *canvases.values_list("canvas_id", flat=True)}
-    return {pk for object_id in hidden for pk in hidden_ids[object_id]}
+    return {pk for object_id in hidden for pk in event_ids_by_object[object_id]}
 
 
 def canvas_is_blind(canvas_id: uuid.UUID) -> bool:

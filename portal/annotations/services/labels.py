@@ -127,7 +127,7 @@ def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
 
     Raises:
         As ``label_create``.
-    ConflictError: a retired one's name was given to another since.
+        ConflictError: a retired one's name was given to another since.
     """
     require_manage_labels(user, label.lab_id)
     if "name" in changes:

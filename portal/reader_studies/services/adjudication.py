@@ -96,7 +96,7 @@ def decision_undo(*, study: Study, user: User, finding: uuid.UUID, is_again: boo
 
     Raises:
         ForbiddenError.
-    NotFoundError: there is no decision, unless ``is_again``.
+        NotFoundError: there is no decision, unless ``is_again``.
     """
     require_adjudicate(user, study)
     decision = Decision.objects.select_related("roi").filter(study=study, finding=finding).first()
