@@ -21,7 +21,10 @@ WIDE_FAMILIES = ("rotation_wide", "scale_wide")
 DARK_FAMILY = "dark"
 """Two dimmed views, with noise and the same fixed pattern of a sensor; scored only if requested."""
 
-FAMILIES = (*CORE_FAMILIES, *WIDE_FAMILIES, DARK_FAMILY)
+SMOOTH_FAMILY = "smooth"
+"""Two dimmed and blurred views, with noise and no fixed pattern; scored only if requested."""
+
+FAMILIES = (*CORE_FAMILIES, *WIDE_FAMILIES, DARK_FAMILY, SMOOTH_FAMILY)
 VALUES: dict[str, tuple[float, ...]] = {
     "rotation": (5.0, 10.0, 15.0),
     "translation": (4.0, 6.0, 8.0, 10.0),
@@ -31,15 +34,19 @@ VALUES: dict[str, tuple[float, ...]] = {
     "rotation_wide": (30.0, 60.0, 90.0, 135.0, 180.0),
     "scale_wide": (0.7, 0.8, 1.25, 1.4),
     "dark": (0.1, 0.2, 0.4, 0.8),
+    "smooth": (1.0, 2.0, 3.0, 4.0),
 }
 """Values by family: degrees, pixels, factors, kernel sizes; for ``viewpoint`` numbers of draws; for
-``dark`` shares of the light."""
+``dark`` shares of the light; for ``smooth`` standard deviations of the blur in pixels."""
 
 NOISE_SD = 4.0
 """Grey levels of the noise on every viewpoint pair."""
 
 DARK_NOISE_SD, PATTERN_SD = 2.0, 4.0
 """Grey levels of the noise and of the fixed pattern of a dark pair."""
+
+SMOOTH_LIGHT, SMOOTH_NOISE_SD = 0.25, 1.0
+"""Share of the light, and grey levels of the noise, of a smooth pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +152,9 @@ def _make(
     if family == "viewpoint":
         matrix = _viewpoint(int(value), homographies, rng, width, height)
         return _warp(image, family, value, matrix, noise=rng)
-    if family == DARK_FAMILY:
-        return _dim(_warp(image, family, value, random_view(rng, width, height)), rng)
+    if family in {DARK_FAMILY, SMOOTH_FAMILY}:
+        pair = _warp(image, family, value, random_view(rng, width, height))
+        return _dim(pair, rng) if family == DARK_FAMILY else _smooth(pair, rng)
     if family == "translation":
         sign = rng.choice([-1.0, 1.0], 2)
         matrix = translation(value * sign[0], value * sign[1])
@@ -208,6 +216,15 @@ def _dim(pair: WarpedPair, rng: np.random.Generator) -> WarpedPair:
         return np.clip(np.rint(levels), 0, 255).astype(np.uint8)
 
     return replace(pair, a=dimmed(pair.a), b=dimmed(pair.b))
+
+
+def _smooth(pair: WarpedPair, rng: np.random.Generator) -> WarpedPair:
+    def blurred(image: ImageU8) -> ImageU8:
+        levels = SMOOTH_LIGHT * cv2.GaussianBlur(image.astype(np.float32), (0, 0), pair.value)
+        levels = levels + rng.normal(0.0, SMOOTH_NOISE_SD, image.shape)
+        return np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+
+    return replace(pair, a=blurred(pair.a), b=blurred(pair.b))
 
 
 def _similarity_about(centre: tuple[float, float], angle_deg: float, scale: float) -> ArrayF64:

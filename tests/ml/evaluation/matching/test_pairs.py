@@ -21,6 +21,8 @@ from ml.evaluation.matching.homographies import real_homographies
 from ml.evaluation.matching.pairs import (
     CORE_FAMILIES,
     DARK_FAMILY,
+    SMOOTH_FAMILY,
+    SMOOTH_LIGHT,
     VALUES,
     WIDE_FAMILIES,
     make_pairs,
@@ -61,6 +63,17 @@ def test_dark_pairs_are_dimmed_and_share_a_pattern_that_does_not_move() -> None:
         rest_b = pair.b[inner] - pair.value * warped[inner]
         assert np.abs([rest_a.mean(), rest_b.mean()]).max() < 0.5
         assert np.corrcoef(rest_a.ravel(), rest_b.ravel())[0, 1] > 0.3
+
+
+def test_smooth_pairs_are_dimmed_and_blurred() -> None:
+    image = _vessels()
+    for pair in make_pairs([image], families=(SMOOTH_FAMILY,)):
+        warped = cv2.warpPerspective(image.rgb, pair.H_b_from_a, (240, 200))
+        for view, source in ((pair.a, image.rgb), (pair.b, warped)):
+            blurred = cv2.GaussianBlur(source.astype(np.float32), (0, 0), pair.value)
+            rest = (view - SMOOTH_LIGHT * blurred)[60:140, 60:180]
+            assert abs(rest.mean()) < 0.1
+            assert rest.std() == pytest.approx(1.0, abs=0.1)
 
 
 def test_masks_move_with_the_image() -> None:
