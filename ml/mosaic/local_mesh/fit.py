@@ -34,6 +34,7 @@ from ml.mosaic.local_mesh.equations import LocalEquations, affine_of
 from ml.mosaic.local_mesh.prior import node_places, prior
 from ml.mosaic.local_mesh.validation import lowered_share, split_pairs
 from ml.mosaic.local_mesh.views import KeyframeViews, LevelPairs, straighten_views
+from ml.mosaic.registration.planarity import is_planar_scene
 from ml.mosaic.registration.result import Tracked
 from ml.types import ArrayF64, Progress
 
@@ -69,12 +70,13 @@ def fit_locally(
 ) -> dict[int, ArrayF64]:
     """Fit the meshes: position of a keyframe -> (9, 9, 2) float64, frame px, see ``FrameMaps``.
 
-    Empty if the scene is as good as a plane, and for more than ``MAX_KEYFRAMES``.
+    Empty if the scene is as good as a plane, by its links or by the pairs that were held out, and
+    for more than ``MAX_KEYFRAMES``.
     """
     placed = aligned.transforms
-    pairs = sorted({(k.a, k.b) for k in aligned.links if k.a in placed and k.b in placed})
-    if not pairs or len(placed) > MAX_KEYFRAMES:
+    if len(placed) > MAX_KEYFRAMES or is_planar_scene(aligned.links, placed):
         return {}
+    pairs = sorted({(k.a, k.b) for k in aligned.links if k.a in placed and k.b in placed})
     keys = sorted(placed)
     pairs, held_out = split_pairs(pairs)
     meshes = np.zeros((len(keys), NODES, NODES, 2))

@@ -25,7 +25,7 @@ from ml.mosaic.local_mesh.views import LevelPairs, mesh_maps
 from ml.mosaic.manifest import read_manifest
 from ml.mosaic.registration.result import Tracked
 from ml.mosaic.result import MosaicResult
-from tests.ml.mosaic.conftest import ncc_by_distance
+from tests.ml.mosaic.conftest import Sweep, ncc_by_distance
 
 SIDE, PACE = 200, 9.0
 RELIEF_PX = 10.0
@@ -139,6 +139,16 @@ def test_frames_of_a_plane_have_no_meshes(tmp_path: Path) -> None:
     mosaic = build_mosaic(frames, tmp_path / "m")
     assert mosaic.registered_count >= 12
     assert all(frame.mesh is None for frame in mosaic.frames)
+
+
+def test_a_plane_is_not_fitted(
+    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[object] = []
+    monkeypatch.setattr(local_fit, "_round", lambda *given: rounds.append(given))
+    mosaic = build_mosaic(sweep.frames, tmp_path / "m")
+    assert mosaic.registered_count == len(sweep.frames)
+    assert not rounds
 
 
 def test_held_out_pairs_are_not_fitted() -> None:

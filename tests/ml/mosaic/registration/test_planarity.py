@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from ml.geometry import transform_points
 from ml.imaging.samples.packaged import packaged_image
 from ml.mosaic.direct.alignment import DirectAlignment, align_views
 from ml.mosaic.direct.pyramid import DirectView, direct_view
+from ml.mosaic.registration.links import Link, point_info
 from ml.mosaic.registration.motion_model import motion_generators
-from ml.mosaic.registration.planarity import is_planar_motion
+from ml.mosaic.registration.planarity import is_planar_motion, is_planar_scene
 
 SIDE = 200
 TURN = np.array([[0.99, -0.02, 3], [0.02, 0.99, -1], [0, 0, 1.0]])
@@ -38,6 +41,27 @@ def test_planar_motion_tolerates_a_tenth_of_a_pixel_above_the_noise(
     strays_px: float, sigma_px: float, rides: bool
 ) -> None:
     assert is_planar_motion(_alignment(strays_px, sigma_px)) == rides
+
+
+def _link(strays_px: float, sigma_px: float) -> Link:
+    cells = _alignment(strays_px, sigma_px)
+    light = np.zeros(3, np.float32)
+    return Link(1, 0, cells.xy_a, cells.xy_b, cells.matrix, 300, light, cells.root_info, "direct")
+
+
+def test_a_scene_is_planar_if_nine_links_in_ten_are() -> None:
+    placed = {0: np.eye(3), 1: TURN}
+    flat, bent = _link(0.0, 0.01), _link(0.13, 0.01)
+    assert is_planar_scene([*9 * [flat], bent], placed)
+    assert not is_planar_scene([*8 * [flat], bent], placed)
+    assert not is_planar_scene([flat], {0: np.eye(3), 1: np.diag([1.02, 1, 1]) @ TURN})
+    assert is_planar_scene([bent], {0: np.eye(3)})
+
+
+def test_a_scene_linked_by_key_points_only_is_not_known_to_be_planar() -> None:
+    link = _link(1.0, 0.01)
+    points = replace(link, kind="points", root_info=point_info(len(link.xy_a)))
+    assert not is_planar_scene([points], {0: np.eye(3), 1: TURN})
 
 
 def _view(parallax_px: float) -> DirectView:
