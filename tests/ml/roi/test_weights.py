@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from ml.errors import WeightsError
+from ml.files import WEIGHTS_FOLDER
 from ml.networks.gcn import GcnConfig, RoiGcn
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.roi.config import EncoderConfig
@@ -109,3 +110,9 @@ def test_a_file_without_weights_raises_an_error(weights):
         read_graph_encoder(weights)
     with pytest.raises(WeightsError, match="weights file"):
         read_graph_encoder(weights.parent / "nothing.safetensors")
+
+
+def test_shipped_weights_are_at_most_30_mb():
+    sizes = {path.name: path.stat().st_size for path in WEIGHTS_FOLDER.glob("*.safetensors")}
+    assert "roi-default.safetensors" in sizes
+    assert {name: size for name, size in sizes.items() if size > 30e6} == {}
