@@ -25,7 +25,8 @@ export class StageNotice {
     this.timer = setTimeout(() => this.hide(), SHOWN_MS);
   }
 
-  hide(): void {
-    this.host.hidden = true;
+  /** Hide the message, or only the one with this text. */
+  hide(text?: string): void {
+    if (text === undefined || this.host.firstChild?.textContent === text) this.host.hidden = true;
   }
 }

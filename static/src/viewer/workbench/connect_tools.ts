@@ -62,6 +62,7 @@ export function connectTools(parts: Parts, images: ImageKeys): void {
     resolution: () => mapView.view.getResolution() ?? 1,
     isWindowed: () => store.isWindowed,
     showNotice: (text) => notice.show(text),
+    hideNotice: (text) => notice.hide(text),
   });
   const commands = undoable(parts, tools, selected);
   const details = new Details(root, store, edits, layer, labels, {

@@ -23,6 +23,7 @@ export interface CommandContext {
   /** Whether only some ROIs of the canvas are loaded. */
   isWindowed: () => boolean;
   showNotice: (text: string) => void;
+  hideNotice: (text: string) => void;
 }
 
 export class RoiCommands {
@@ -37,7 +38,7 @@ export class RoiCommands {
     const shown = this.layer.visibleRois();
     this.layer.selectMany(shown.map((state) => state.id));
     const rest = this.context.isWindowed() ? " Only those shown: there are too many to select all." : "";
-    this.context.showNotice(shown.length ? `${counted(shown)} selected.${rest}` : "There is no region to select.");
+    this.showSelected(shown.length ? `${counted(shown)} selected.${rest}` : "There is no region to select.");
   }
 
   /** Select all loaded ROIs with the label of a selected one. */
@@ -45,7 +46,16 @@ export class RoiCommands {
     const labels = new Set(this.layer.selection.map((state) => state.label));
     const alike = this.layer.visibleRois().filter((state) => labels.has(state.label));
     this.layer.selectMany(alike.map((state) => state.id));
-    this.context.showNotice(`${counted(alike)} selected.`);
+    this.showSelected(`${counted(alike)} selected.`);
+  }
+
+  /** Show a message until the selection changes. */
+  private showSelected(text: string): void {
+    this.context.showNotice(text);
+    const stop = this.layer.on("selection", () => {
+      stop();
+      this.context.hideNotice(text);
+    });
   }
 
   remove(): number {
