@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 from rest_framework.routers import SimpleRouter
 
 import portal.labs.schema  # noqa: F401 - how a program signs in, for the schema of the API
-from portal.core.api.schema_document import SchemaView
+from portal.core.api.schema_document import OPENAPI_OF_PAGE, SchemaView
 from portal.core.views import ApiDocsView, api_not_found, help_not_found
 from portal.operations import health, metrics
 
@@ -57,7 +57,8 @@ urlpatterns = [
     path("help/", help_not_found, name="help"),
     path("help/<path:page>", help_not_found, name="help-page"),
     path("api/v1/schema/", SchemaView.as_view(), name="api-schema"),
-    path("api/v1/docs/", ApiDocsView.as_view(url_name="api-schema"), name="api-docs"),
+    path("api/v1/schema/3.0/", SchemaView.as_view(version=OPENAPI_OF_PAGE), name="api-schema-3-0"),
+    path("api/v1/docs/", ApiDocsView.as_view(url_name="api-schema-3-0"), name="api-docs"),
     path("api/v1/", include((_api(), "api"))),
     path("api/<path:rest>", api_not_found, name="api-not-found"),
 ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
+from drf_spectacular.plumbing import append_meta
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -85,10 +86,8 @@ class RoiPaging(Paging):
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Schema of one page, with its count."""
         page_schema = super().get_paginated_response_schema(schema)
-        count = {
-            "type": ["integer", "null"],
-            "description": "The number of all that match; null on later pages",
-        }
+        about = "The number of all that match; null on later pages"
+        count = append_meta({"type": "integer"}, {"nullable": True, "description": about})
         properties = {"count": count, **page_schema["properties"]}
         return page_schema | {"required": list(properties), "properties": properties}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core import signing
 from django.db.models import QuerySet
+from drf_spectacular.plumbing import append_meta
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.utils.urls import remove_query_param, replace_query_param
@@ -18,7 +19,6 @@ from portal.core.database.keyset import Order
 from portal.core.errors import InvalidInputError
 
 CURSOR = "cursor"
-_LINK: JsonObject = {"type": ["string", "null"], "format": "uri"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,8 @@ class Paging(CursorPagination):
 
     def get_paginated_response_schema(self, schema: JsonObject) -> JsonObject:
         """Schema of a page."""
-        links = {"next": dict(_LINK), "previous": dict(_LINK)}
+        link = append_meta({"type": "string", "format": "uri"}, {"nullable": True})
+        links = {"next": link, "previous": dict(link)}
         properties = {**links, "results": schema}
         return {"type": "object", "required": list(properties), "properties": properties}
 

@@ -2,6 +2,9 @@
 
 Rendering takes seconds of processor time and drf-spectacular is not safe in several threads, so it
 runs once, under a lock. The document depends only on the code, not on the user.
+
+Swagger UI takes seconds to read OpenAPI 3.1, and does so again for each operation that is opened;
+the page of the API therefore reads the same document in OpenAPI 3.0.
 """
 
 from __future__ import annotations
@@ -9,25 +12,25 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiYamlRenderer
+from drf_spectacular.settings import patched_settings
 from rest_framework.permissions import AllowAny
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.views import APIView
 
-from ml.types import JsonObject
 from portal.core.http.audit_rules import not_audited
 from portal.core.http.files import bytes_response
 
+OPENAPI, OPENAPI_OF_PAGE = "3.1.0", "3.0.3"
 CACHE = "public, no-cache"
 """The document is the same for everybody; a copy is used after asking whether it changed."""
 
@@ -51,40 +54,40 @@ class SchemaCache:
     """The documents of this process, each rendered at its first use."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._schema: JsonObject | None = None
-        self._documents: dict[str, SchemaDocument] = {}
+        self._lock = RLock()
+        self._documents: dict[tuple[str, str], SchemaDocument] = {}
 
-    def document(self, form: str) -> SchemaDocument:
+    def document(self, form: str, version: str = OPENAPI) -> SchemaDocument:
         """The document as ``json`` or ``yaml``; concurrent callers wait for one rendering."""
-        if (cached := self._documents.get(form)) is not None:
+        key = (form, version)
+        if (cached := self._documents.get(key)) is not None:
             return cached
         with self._lock:
-            if form not in self._documents:
-                if self._schema is None:
-                    self._schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-                self._documents[form] = SchemaDocument.of(_RENDERED[form](self._schema))
-                if self._documents.keys() == _RENDERED.keys():
-                    self._schema = None  # frees 20 MB
-            return self._documents[form]
+            if key not in self._documents:
+                if form == "yaml":
+                    content = _yaml(self.document("json", version).content)
+                else:
+                    content = _json(version)
+                self._documents[key] = SchemaDocument.of(content)
+            return self._documents[key]
 
     def clear(self) -> None:
         """Forget the documents."""
         with self._lock:
-            self._schema = None
             self._documents = {}
 
 
-def _json(schema: JsonObject) -> bytes:
+def _json(version: str) -> bytes:
+    with patched_settings({"OAS_VERSION": version}):
+        schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     text = json.dumps(schema, cls=JSONEncoder, ensure_ascii=False, separators=(",", ":"))
     return text.encode()
 
 
-def _yaml(schema: JsonObject) -> bytes:
-    return bytes(OpenApiYamlRenderer().render(schema))  # type: ignore[no-untyped-call]
+def _yaml(content: bytes) -> bytes:
+    return bytes(OpenApiYamlRenderer().render(json.loads(content)))  # type: ignore[no-untyped-call]
 
 
-_RENDERED: dict[str, Callable[[JsonObject], bytes]] = {"json": _json, "yaml": _yaml}
 schema_cache = SchemaCache()
 
 
@@ -127,6 +130,7 @@ class SchemaView(APIView):
     """The OpenAPI document, as YAML or JSON by ``?format=`` or ``Accept``."""
 
     schema: Any = None  # the document does not describe itself
+    version = OPENAPI
     permission_classes = (AllowAny,)
     renderer_classes = (
         YamlDocument,
@@ -138,7 +142,7 @@ class SchemaView(APIView):
     def get(self, request: Request) -> HttpResponse:
         """The OpenAPI document, gzip if the client accepts it; 304 if its copy is current."""
         renderer: Any = request.accepted_renderer
-        document = schema_cache.document(renderer.format)
+        document = schema_cache.document(renderer.format, self.version)
         is_compressed = accepts_gzip(request._request)
         response = bytes_response(
             request._request,

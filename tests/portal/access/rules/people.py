@@ -24,6 +24,7 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
     "metrics": {"GET": public(200)},  # the tests are this machine; see test_metrics
     "readyz": {"GET": public(503)},  # no worker in the tests
     "api-schema": {"GET": public_api(200)},
+    "api-schema-3-0": {"GET": public_api(200)},
     "api-docs": {"GET": public_api(200)},
     "help": {"GET": public(404)},  # the guide is not built in the tests
     "help-page": {"GET": public(404)},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
 
+import openapi_spec_validator
 import pytest
 import yaml
 from django.test import Client
@@ -120,3 +122,14 @@ def test_the_real_document_is_small_on_its_way(client: Client) -> None:
     small = client.get(URL, {"format": "json"}, headers={"Accept-Encoding": "gzip"})
     assert len(small.content) < len(plain.content) / 5 < 200_000
     assert json.loads(gzip.decompress(small.content))["openapi"].startswith("3.1")
+
+
+def test_the_page_reads_openapi_3_0(client: Client) -> None:
+    script = client.get("/api/v1/docs/", {"script": ""}).content.decode()
+    url = re.search(r'url: "(.+?)"', script)
+    assert url is not None
+    path = url[1].encode().decode("unicode-escape")
+    document = client.get(path, {"format": "json"}).json()
+    openapi_spec_validator.validate(document)
+    assert document["openapi"].startswith("3.0")
+    assert document["paths"].keys() == client.get(URL, {"format": "json"}).json()["paths"].keys()
