@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -94,7 +95,7 @@ def _from_api_exception(error: exceptions.APIException) -> JsonObject:
     return problem(
         status=error.status_code,
         code=code,
-        title=str(error.default_detail).rstrip("."),
+        title=HTTPStatus(error.status_code).phrase,
         detail=detail,
         extra=extra,
     )

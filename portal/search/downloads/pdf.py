@@ -173,7 +173,7 @@ def _head(
             "Index",
             f"version {index[0]}, {index[2]} newer" if index[0] else f"none, {index[2]} regions",
         ),
-        ("Asked by", report.made_by),
+        ("Searched by", report.made_by),
     ]
     facts = Table(
         [

@@ -57,6 +57,8 @@ def test_the_page_previews_confirms_erases_and_certifies(
     page = client.get(f"{PAGE}{erasure.pk}/").content.decode()
     assert "nothing is left" in page and "asked in May" in page
     assert "1 roi revision" in page and "1 roi revisions" not in page
+    # The waiting page takes over the element of this id alone.
+    assert 'href="?download"' in page[page.index('id="erasure"') :]
     certificate = client.get(f"{PAGE}{erasure.pk}/?download").json()
     assert certificate["verified"]["is_gone"] and certificate["cases"] == [str(case.pk)]
     assert "asked in May" in client.get(PAGE).content.decode()
