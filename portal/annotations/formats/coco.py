@@ -30,7 +30,7 @@ from portal.annotations.formats.images import (
 )
 from portal.annotations.formats.pieces import MAX_RUNS, closed, runs_outline, single_rings, united
 from portal.annotations.formats.sniffing import first_key
-from portal.annotations.formats.types import ExportChoices, FormatError, Plane, Rois
+from portal.annotations.formats.types import NO_LABEL, ExportChoices, FormatError, Plane, Rois
 from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label, RoiKind
@@ -102,7 +102,7 @@ class Coco:
             if roi.shape == RoiKind.LINE:
                 lines += 1
                 continue
-            label = roi.label.name if isinstance(roi.label, Label) else "ROI"
+            label = roi.label.name if isinstance(roi.label, Label) else NO_LABEL
             category = categories.setdefault(label, len(categories) + 1)
             image = frames.setdefault(roi.frame_index or 0, len(frames) + 1)
             box = [roi.left, roi.top, roi.right - roi.left, roi.bottom - roi.top]
@@ -190,7 +190,8 @@ def _tables(stream: IO[bytes], plane: Plane) -> tuple[Plane, _Tables]:
             if not isinstance(raw, Mapping) or not isinstance(raw.get("id"), int | str):
                 raise FormatError(f"COCO: one of its {name} has no id.")
             if name == "categories":
-                tables.categories[raw["id"]] = one_line(str(raw.get("name", "")))
+                label = one_line(str(raw.get("name", "")))
+                tables.categories[raw["id"]] = "" if label == NO_LABEL else label
             elif name == "videos":
                 videos[raw["id"]] = raw.get("name", raw.get("file_name"))
             elif len(images) >= MAX_IMAGES:

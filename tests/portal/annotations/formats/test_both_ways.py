@@ -81,6 +81,12 @@ def test_a_format_that_is_written_is_recognised_and_read_back(name: str) -> None
 
 
 @pytest.mark.parametrize("name", sorted(READERS.keys() & WRITERS.keys()))
+def test_a_region_without_a_label_has_none_when_it_is_read_back(name: str) -> None:
+    (back,) = read(written(name, roi(box(1, 1, 50, 50), label="")))
+    assert back.label == ""
+
+
+@pytest.mark.parametrize("name", sorted(READERS.keys() & WRITERS.keys()))
 def test_markup_in_names_and_labels_is_text(name: str) -> None:
     back = read(written(name, roi(box(1, 1, 50, 50), label=MARKUP, name=MARKUP + "\0\x07")))
     assert (back[0].label, back[0].name.replace("\x07", "")) == (MARKUP, MARKUP)
