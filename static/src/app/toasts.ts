@@ -5,6 +5,8 @@ export type ToastKind = "success" | "info" | "warning" | "error";
 
 /** Errors are shown longer than successes. */
 const DURATION_MS: Record<ToastKind, number> = { success: 4000, info: 5000, warning: 8000, error: 12000 };
+/** Time to read a message and to press its button. */
+const WITH_ACTION_MS = 12000;
 
 export interface ToastAction {
   label: string;
@@ -39,7 +41,7 @@ export function toast(text: string, kind: ToastKind = "info", action?: ToastActi
   }
   item.append(close);
   region.append(item);
-  window.setTimeout(() => item.remove(), DURATION_MS[kind]);
+  window.setTimeout(() => item.remove(), action ? WITH_ACTION_MS : DURATION_MS[kind]);
 }
 
 /** The message of an error response: problem+json or an error page. */

@@ -58,6 +58,7 @@ def test_chosen_cases_are_tagged_shared_and_assigned(page: Any) -> None:
     page.keyboard.press("Shift+ArrowDown")
     expect(bar).to_contain_text("4 chosen")
     page.evaluate(TICKED_WHEN_SWAPPED)
+    page.clock.install()
 
     bar.get_by_role("button", name="Tag").click()
     expect(page.locator("#tag-cases-title")).to_have_text("Tag 4 cases")
@@ -67,6 +68,7 @@ def test_chosen_cases_are_tagged_shared_and_assigned(page: Any) -> None:
     expect(page.locator("#cases .chip", has_text="teaching")).to_have_count(4)
     assert page.evaluate("window.tickedWhenSwapped") == 4, "a click may come before the rows settle"
     assert _tagged() == ["N-01", "N-02", "N-03", "N-04"]
+    page.clock.fast_forward(8000)  # time to read and to decide
     toast.get_by_role("button", name="Undo").click()
     expect(page.locator("#cases .chip")).to_have_count(0)
     assert _tagged() == []

@@ -8,6 +8,7 @@ import { ProjectedLayer, projectedHref, projectedText } from "./projected_layer"
 import type { RoiLayer } from "../rois/rendering/roi_layer";
 import type { StageNotice } from "../lib/stage_notice";
 import type { Tools } from "../rois/tools/tools";
+import type { FrameStatus } from "../video/frame_status";
 import type { VideoPlayer } from "../video/player";
 
 export interface ProjectionTargets {
@@ -20,7 +21,7 @@ export interface ProjectionTargets {
 
 export class FrameProjections {
   private readonly projected: ProjectedLayer;
-  private mosaic: string | null = null;
+  private mosaic: { id: string; frameStatus: FrameStatus } | null = null;
   private request: AbortController | null = null;
 
   constructor(
@@ -32,8 +33,8 @@ export class FrameProjections {
     const layers = mapView.map.getLayers();
     layers.insertAt(layers.getLength() - 1, this.projected.layer);
     layer.on("display", ({ visible }) => this.projected.layer.setVisible(visible));
-    map.on("frameStatus", ({ mosaic }) => {
-      this.mosaic = mosaic.id;
+    map.on("frameStatus", ({ mosaic, frameStatus }) => {
+      this.mosaic = { id: mosaic.id, frameStatus };
       void this.follow();
     });
     player.on("frame", ({ exact }) => {
@@ -52,13 +53,14 @@ export class FrameProjections {
     this.request?.abort();
     this.projected.show([]);
     if (!this.mosaic || !frame) return;
+    if (this.mosaic.frameStatus.rowOf(frame.pts) === null) return; // outside the mosaic's span
     const request = new AbortController();
     this.request = request;
     try {
-      const rois = await projectedInFrame(this.mosaic, frame.pts, request.signal);
+      const rois = await projectedInFrame(this.mosaic.id, frame.pts, request.signal);
       if (!request.signal.aborted) this.projected.show(rois);
     } catch {
-      // outside the mosaic's span, or another frame was requested
+      // another frame was requested, or the server does not answer
     }
   }
 }
