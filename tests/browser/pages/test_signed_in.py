@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from portal.labs.models import ApiToken
+from portal.jobs.models import Job
+from portal.labs.models import ApiToken, User
 from portal.reader_studies.services.assignments import (
     ReadingPlan,
     assignment_submit,
@@ -163,6 +164,8 @@ def test_tables_of_assignments_fit_a_phone(
     paths = ["/work/", "/work/lab/"]
     page.set_viewport_size({"width": 400, "height": 800})
     cut = [path for path in paths if is_cut(page, open_server.url + path)]
+    page.set_viewport_size({"width": 768, "height": 1024})
+    cut += [path for path in paths if is_cut(page, open_server.url + path)]
     page.set_viewport_size({"width": 342, "height": 192})  # 1366 px at 400 % zoom
     assert page.locator(".bar__link .pill").is_visible()
     assert page.evaluate(BAR_IS_FREE)
@@ -171,6 +174,26 @@ def test_tables_of_assignments_fit_a_phone(
         assignment_submit(assignment=work, user=manager)
     paths = ["/work/?done=1", "/work/lab/?done=1"]
     assert cut + [path for path in paths if is_cut(page, open_server.url + path)] == []
+
+
+def test_tables_of_members_and_jobs_fit_a_tablet(
+    open_page: Callable[..., Any], open_server: Any, manager: Any, ingest: Any, slide_file: Any
+) -> None:
+    ingest(slide_file)
+    with DATABASE:
+        User.objects.filter(pk=manager.pk).update(full_name="Maya Lind, lab manager")
+        named = {"kind": "canvas_embed", "target_name": "cju0qkwl35piu0993l0dewei2.jpg"}
+        Job.objects.update(**named, created_by=manager)
+    page = open_page("/lab/", user=manager)
+    cut = []
+    for width in (768, 1024):
+        page.set_viewport_size({"width": width, "height": 768})
+        for path in ("/lab/", "/jobs/"):
+            if is_cut(page, open_server.url + path):
+                cut.append((path, width))
+    assert cut == []
+    name = page.get_by_role("link", name="Prepare all regions for search").bounding_box()
+    assert name["height"] < 3 * 24, "two lines at most"
 
 
 def is_cut(page: Any, url: str) -> bool:
