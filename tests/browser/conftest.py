@@ -11,40 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 from django.conf import settings as django_settings
-from django.core.handlers.wsgi import WSGIHandler
 
 from tests.browser.chromium import FLAGS, executable
 from tests.clients import client_of
+from tests.live_servers import DATABASE, one_at_a_time_server
 from tests.world import moving_video_file
 
 SLIDE_SIZE = (2000, 1500)
 FRAME_SIZE = (256, 192)
 FRAME_BITS = 6
-DATABASE = threading.RLock()
-"""Threads of the live server share one in-memory connection: one request at a time."""
-
-
 OPEN = threading.Event()
 """Set while a test lasts: what pages still ask for afterwards must not meet emptying tables."""
-
-
-class OneAtATime:
-    """WSGI: answers one request after the other, each wholly; none between tests."""
-
-    def __init__(self, application: Any) -> None:
-        self.application = application
-
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        """WSGI."""
-        with DATABASE:
-            if not OPEN.is_set():
-                start_response("503 Service Unavailable", [])
-                return []
-            answer = self.application(environ, start_response)
-            try:
-                return [bytes(part) for part in answer]
-            finally:
-                getattr(answer, "close", lambda: None)()
 
 
 EXPECTED_MS = 30_000
@@ -62,20 +39,9 @@ def _expect_timeout() -> None:
 @pytest.fixture(scope="session")
 def live_server() -> Iterator[Any]:
     """pytest-django's, with requests one at a time."""
-    from pytest_django.live_server_helper import LiveServer
-
     if not (django_settings.ROOT / "static" / "dist" / "viewer.js").exists():
         pytest.skip("static/dist is not built: run `npm run build`")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "django.test.testcases.WSGIHandler",
-            lambda: OneAtATime(WSGIHandler()),
-        )
-        # With the empty MEDIA_URL this one would answer all requests by itself, many at a time.
-        patch.setattr("django.test.testcases._MediaFilesHandler", lambda application: application)
-        server = LiveServer("127.0.0.1")
-    yield server
-    server.stop()
+    yield from one_at_a_time_server(OPEN)
 
 
 @pytest.fixture

@@ -31,7 +31,8 @@ from portal.reader_studies.services.assignments import (
 from portal.reader_studies.services.studies import readings_assign, study_create
 from portal.review.services.verdicts import rois_review
 from tests import world
-from tests.browser.conftest import DATABASE, run_job
+from tests.browser.conftest import run_job
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 

@@ -9,8 +9,8 @@ import pytest
 from django.core.cache import cache
 
 from tests import world
-from tests.browser.conftest import DATABASE
 from tests.browser.test_accessibility import Seen
+from tests.live_servers import DATABASE
 from tests.portal.access.actors import send
 from tests.portal.access.conftest import Scene, scene_build
 from tests.portal.access.endpoints import endpoints, filled

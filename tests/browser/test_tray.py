@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from tests.browser.conftest import DATABASE, run_job
+from tests.browser.conftest import run_job
 from tests.browser.viewer_page import settle
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 

@@ -18,8 +18,9 @@ from portal.embeddings.services.embeddings import embedding_save
 from portal.explore.models import LabelConfirmation
 from portal.explore.services.maps import MAP_KIND, map_draw_submit
 from portal.jobs.models import Job
-from tests.browser.conftest import DATABASE, run_job
+from tests.browser.conftest import run_job
 from tests.browser.test_accessibility import Seen
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 

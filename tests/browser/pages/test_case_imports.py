@@ -15,7 +15,8 @@ from portal.archive.services.items import item_receive
 from portal.archive.services.trash import trash_purge
 from portal.interop.rocrate.services.exports import case_export_to
 from portal.labs.models import Membership, Role
-from tests.browser.conftest import DATABASE, run_job, wait_for_jobs
+from tests.browser.conftest import run_job, wait_for_jobs
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 RING = [[20, 20], [300, 20], [300, 300], [20, 300], [20, 20]]

@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 from portal.archive.models import Case, CaseShare, VocabularyTerm
 from portal.archive.services.cases import case_create
 from portal.labs.models import Lab, Membership, Role
-from tests.browser.conftest import DATABASE
 from tests.clients import client_of
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 MATCHES = 27  # two pages

@@ -14,7 +14,8 @@ from portal.archive.services.cases import case_create
 from portal.archive.services.items import item_receive
 from portal.archive.storage.files import file_sha256
 from portal.jobs.models import Job
-from tests.browser.conftest import DATABASE, run_job, wait_for_jobs
+from tests.browser.conftest import run_job, wait_for_jobs
+from tests.live_servers import DATABASE
 from tests.ml.imaging.multi_file import write_mrxs, write_vms
 
 pytestmark = pytest.mark.browser

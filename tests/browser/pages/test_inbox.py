@@ -12,8 +12,8 @@ from portal.annotations.models import Roi
 from portal.annotations.services.rois import roi_create
 from portal.review.services.comments import comment_add
 from portal.review.services.verdicts import rois_review
-from tests.browser.conftest import DATABASE
 from tests.browser.test_accessibility import Seen
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 UNREAD_IS_ZERO = """async () => {

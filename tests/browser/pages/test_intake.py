@@ -19,7 +19,7 @@ from portal.archive.storage import files as storage_files
 from portal.jobs.models import Job
 from portal.jobs.worker.runner import job_run
 from tests import world
-from tests.browser.conftest import DATABASE
+from tests.live_servers import DATABASE
 from tests.ml.imaging.multi_file import write_mrxs
 from tests.ml.imaging.phi_detection.support import named, tissue, write_frames
 

@@ -13,7 +13,7 @@ from portal.jobs.models import Job, JobState
 from portal.labs.models import Membership, Role
 from portal.model_training.models import Learning
 from portal.model_training.selectors.results import TrainingSummary
-from tests.browser.conftest import DATABASE
+from tests.live_servers import DATABASE
 from tests.portal.embedded_rois import World
 from tests.portal.model_training.archives import filled, learned
 

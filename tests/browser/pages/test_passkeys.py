@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from allauth.mfa.models import Authenticator
 
-from tests.browser.conftest import DATABASE
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 PASSWORD = "correct horse battery"

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from portal.annotations.models import Roi
 from portal.annotations.services.rois import roi_create, roi_update
 from portal.review.models import RoiComment
-from tests.browser.conftest import DATABASE
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 

@@ -14,8 +14,8 @@ from portal.reader_studies.services.assignments import (
     assignment_submit,
     work_assign,
 )
-from tests.browser.conftest import DATABASE
 from tests.clients import client_of
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 GROUND = "getComputedStyle(document.body).backgroundColor"

@@ -12,8 +12,8 @@ from portal.annotations.models import Label
 from portal.annotations.services.labels import label_set_ensure
 from portal.archive.models import Case
 from portal.archive.services.cases import case_create
-from tests.browser.conftest import DATABASE
 from tests.clients import client_of
+from tests.live_servers import DATABASE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

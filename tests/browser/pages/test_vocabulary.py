@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from portal.archive.models import Case, VocabularyTerm
 from portal.archive.services.vocabulary import EXAMPLE
-from tests.browser.conftest import DATABASE
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 

@@ -10,9 +10,10 @@ from playwright.sync_api import expect
 from portal.annotations.models import Roi
 from portal.search.models import QuerySource
 from portal.search.services.queries import QueryData, query_create
-from tests.browser.conftest import DATABASE, run_queued
+from tests.browser.conftest import run_queued
 from tests.browser.similar.test_explanation import BOXES, SIDE, box, slides
 from tests.browser.viewer_page import query_of, settle
+from tests.live_servers import DATABASE
 
 __all__ = ["slides"]
 pytestmark = pytest.mark.browser

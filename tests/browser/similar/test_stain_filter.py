@@ -13,8 +13,9 @@ from portal.annotations.models import Label, Roi
 from portal.annotations.services.labels import label_set_ensure
 from portal.annotations.services.rois import roi_create
 from portal.archive.models import Case, Slide
-from tests.browser.conftest import DATABASE, run_queued
+from tests.browser.conftest import run_queued
 from tests.browser.similar.test_explanation import BOXES, SIDE, box, copy_of
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 

@@ -13,8 +13,8 @@ from playwright.sync_api import expect
 from portal.annotations.services.rois import roi_create, roi_delete
 from portal.jobs.models import Job
 from portal.search.views import reports
-from tests.browser.conftest import DATABASE
 from tests.clients import client_of
+from tests.live_servers import DATABASE
 from tests.portal.annotations.support import box
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portal.annotations.services.rois import roi_create
-from tests.browser.conftest import DATABASE
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 LISTEN = """() => {

@@ -16,7 +16,8 @@ from PIL import Image
 from ml.imaging.slides.slide import open_slide
 from portal.labs.models import TokenScope
 from portal.labs.services.tokens import token_create
-from tests.browser.conftest import DATABASE, SLIDE_SIZE
+from tests.browser.conftest import SLIDE_SIZE
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[3]

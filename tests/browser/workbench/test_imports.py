@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from portal.annotations.models import VideoEvent
-from tests.browser.conftest import DATABASE, run_job, wait_for_jobs
+from tests.browser.conftest import run_job, wait_for_jobs
+from tests.live_servers import DATABASE
 
 pytestmark = pytest.mark.browser
 DIALOG = "[data-dialog=import]"

@@ -14,6 +14,7 @@ from django.test import Client
 from portal.labs.models import Lab, Membership, Role, TokenScope, User
 from portal.labs.services.tokens import token_create
 from tests import world
+from tests.live_servers import one_at_a_time_server
 
 
 @dataclass
@@ -28,6 +29,12 @@ class Lab1:
     def client(self) -> Client:
         """HTTP client with the manager's token."""
         return Client(headers={"Authorization": f"Bearer {self.bearer}"})
+
+
+@pytest.fixture(scope="session")
+def live_server() -> Iterator[Any]:
+    """pytest-django's, with requests one at a time."""
+    yield from one_at_a_time_server()
 
 
 @pytest.fixture(scope="module")
