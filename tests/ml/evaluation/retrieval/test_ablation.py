@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from PIL import Image
 
 from ml.cli import main
+from ml.evaluation.retrieval.ablation import command
 from ml.evaluation.retrieval.ablation.command import describe
 from ml.evaluation.retrieval.ablation.experiment import (
     ARCHITECTURES,
@@ -28,9 +31,18 @@ from ml.types import no_progress
 SHORT = ExperimentConfig(
     split=SplitConfig(folds=4, generations=20),
     seeds=2,
-    draws=2,
-    search=SearchSpace(hidden_dim=(8,), steps=(20,), learning_rate=(1e-2,)),
+    draws=1,
+    search=SearchSpace(hidden_dim=(8,), steps=(10,), learning_rate=(2e-2,)),
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _two_architectures():
+    """Train GCN and the network without edges only: the others differ in no step of the run."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("DiffPool", "GraphConv"):
+            patch.delitem(ARCHITECTURES, name)
+        yield
 
 
 def regions(*, kind_feature: int = 0) -> LabelledGraphs:
@@ -49,14 +61,13 @@ def regions(*, kind_feature: int = 0) -> LabelledGraphs:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(_two_architectures, tmp_path_factory):
     cache = tmp_path_factory.mktemp("vectors")
     return run_experiment(
         regions(), SHORT, test_gallery=True, cache=cache, progress=no_progress
     ), cache
 
 
-@pytest.mark.slow
 def test_every_region_is_a_query_once_and_every_network_has_a_score_for_it(found):
     precisions, _ = found
     assert len(precisions.patients) == 32 and precisions.unscored == 0
@@ -72,7 +83,6 @@ def test_labels_teach_the_feature_that_tells_the_kinds_apart(found):
         assert score > precisions.chance[0].mean() + 0.1
 
 
-@pytest.mark.slow
 def test_a_network_is_never_trained_on_the_folds_it_is_scored_and_chosen_on(monkeypatch, tmp_path):
     from ml.evaluation.retrieval.ablation import experiment
 
@@ -87,7 +97,8 @@ def test_a_network_is_never_trained_on_the_folds_it_is_scored_and_chosen_on(monk
 
     original = experiment.train_graph_encoder
     monkeypatch.setattr(experiment, "train_graph_encoder", spy)
-    report = run_experiment(data, SHORT, test_gallery=False, cache=tmp_path, progress=no_progress)
+    config = replace(SHORT, seeds=1, draws=2, search=replace(SHORT.search, steps=(1,)))
+    report = run_experiment(data, config, test_gallery=False, cache=tmp_path, progress=no_progress)
     folds = {i: set(names) for i, names in enumerate(report.folds.patients)}
     allowed = [folds[(t + 2) % 4] | folds[(t + 3) % 4] for t in range(4)]
     assert trained and all(patients in allowed for patients in trained)
@@ -113,8 +124,11 @@ def test_the_settings_are_drawn_alike_for_every_network():
     assert len({(s.learning_rate, s.steps, s.hidden_dim, s.temperature) for s in first}) > 1
 
 
-@pytest.mark.slow
-def test_the_command_scores_a_folder_and_fills_the_card(tmp_path: Path) -> None:
+def test_the_command_scores_a_folder_and_fills_the_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = replace(SHORT.search, steps=(1,))
+    monkeypatch.setattr(command, "ExperimentConfig", partial(ExperimentConfig, search=search))
     folder = tmp_path / "histology" / "lc25000-lung"
     folder.mkdir(parents=True)
     rows = ["image,patient,label,mpp,geometry\n"]
