@@ -100,7 +100,10 @@ def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, P
         return kind, unpack_slide(source, folder, progress)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; upload it as a video of the case")
-    return kind, _write_pixels(source, folder, progress) if kind == "still" else None
+    if kind != "still":
+        return kind, None
+    pixels = write_pyramid(source, folder / PIXELS_NAME, progress=_scale_progress(progress))
+    return kind, pixels
 
 
 def unpack_slide(source: Path, folder: Path, progress: Progress = no_progress) -> Path:
@@ -214,10 +217,6 @@ def make_filmstrip(
     strip = filmstrip(path, table, evenly(table, count), is_long=is_long)
     Path(out_path).write_bytes(encode_jpeg(strip, quality=FILMSTRIP_QUALITY))
     return {"count": count}
-
-
-def _write_pixels(source: Path, folder: Path, progress: Progress) -> Path:
-    return write_pyramid(source, folder / PIXELS_NAME, progress=_scale_progress(progress))
 
 
 def _scale_progress(progress: Progress) -> Progress:

@@ -68,7 +68,8 @@ def detect_keypoints(
         UnknownNameError: Unknown detector.
         ShapeError: Another shape of the image or the mask.
     """
-    _check_name(config.name)
+    if config.name not in DETECTOR_NAMES:
+        raise UnknownNameError("detector", config.name, list(DETECTOR_NAMES))
     grey = to_grey(image)
     allowed = _allowed_area(image, grey, mask=mask, rim_px=config.rim_px)
     pixels = equalise(grey) if config.equalised else grey
@@ -186,8 +187,3 @@ def _run(
 def _no_keypoints() -> Keypoints:
     empty: ArrayF32 = np.zeros(0, np.float32)
     return Keypoints(np.zeros((0, 2), np.float32), empty, empty.copy(), empty.copy())
-
-
-def _check_name(name: str) -> None:
-    if name not in DETECTOR_NAMES:
-        raise UnknownNameError("detector", name, list(DETECTOR_NAMES))

@@ -11,7 +11,6 @@ from ml.types import ArrayF32, ArrayF64
 
 BIN_COUNT = 4
 """0, 1+, 2+ and 3+."""
-HIGHEST_H_SCORE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +73,6 @@ class Quantification:
         if self.nuclei is None or not self.has_nuclear_marker:
             return None
         return tuple(int(n) for n in np.bincount(self.nuclei.bins, minlength=BIN_COUNT))
-
-    @property
-    def positive_count(self) -> int | None:
-        """Nuclei that are 1+ or more."""
-        return None if self.bin_counts is None else sum(self.bin_counts[1:])
 
     @property
     def positive_percent(self) -> float | None:

@@ -38,8 +38,7 @@ from portal.explore.selectors.maps import (
 from portal.explore.selectors.unannotated import unannotated
 from portal.explore.services.maps import label_confirm, map_draw_submit
 from portal.explore.services.similar_regions import tissue_sample_submit
-from portal.jobs.models import Job
-from portal.labs.models import Lab, Role, User
+from portal.labs.models import Role, User
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.rules import has_role
 from portal.labs.selectors import lab_get, memberships_of
@@ -74,7 +73,7 @@ class _Page:
             "map": self.map,
             "is_embedded": self.map is not None
             or has_regions_to_map(self.user, lab_id=self.lab.pk, encoder=encoder),
-            "job": _job(self.lab, encoder.pk) if encoder else None,
+            "job": map_job_open(lab_id=self.lab.pk, encoder_id=encoder.pk) if encoder else None,
             "may_draw": has_role(self.user, self.lab.pk, at_least=Role.ANNOTATOR),
             "here": self.request.get_full_path(),
             **extra,
@@ -229,10 +228,6 @@ def _modality(text: str | None) -> Modality:
 
 def _visible_map(user: User, row: RegionMap | None) -> Any:
     return map_visible(user, row) if row else None
-
-
-def _job(lab: Lab, encoder_id: uuid.UUID) -> Job | None:
-    return map_job_open(lab_id=lab.pk, encoder_id=encoder_id)
 
 
 def _return_url(request: HttpRequest) -> str:

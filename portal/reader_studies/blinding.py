@@ -96,8 +96,11 @@ def events_unseen(events: Sequence[Event]) -> set[int]:
                 event_ids_by_object[uuid.UUID(event.payload[key])].add(event.pk)
     if not event_ids_by_object or not _blind_assignments().exists():
         return set()
-    rois = _rois_on_blind_canvases().filter(_drawn_blindly(), pk__in=event_ids_by_object)
-    canvases = _blind_assignments().filter(canvas__in=event_ids_by_object)
+    blind = _blind_assignments()
+    rois = Roi.all_objects.filter(
+        _drawn_blindly(), canvas__in=blind.values("canvas_id"), pk__in=event_ids_by_object
+    )
+    canvases = blind.filter(canvas__in=event_ids_by_object)
     hidden = {*rois.values_list("pk", flat=True), *canvases.values_list("canvas_id", flat=True)}
     return {pk for object_id in hidden for pk in event_ids_by_object[object_id]}
 
@@ -121,10 +124,6 @@ def _rois(user: User) -> Q:
     )
     on_blind_canvas = Q(canvas__in=_blind_assignments().values("canvas_id"))
     return on_blind_canvas & ~Q(created_by=user) & Q(Exists(assignments))
-
-
-def _rois_on_blind_canvases() -> QuerySet[Roi]:
-    return Roi.all_objects.filter(canvas__in=_blind_assignments().values("canvas_id"))
 
 
 def _drawn_blindly() -> Exists:

@@ -121,7 +121,8 @@ def refusal(address: Address, *, is_tls: bool) -> str | None:
             "is never permitted"
         )
     reached = _effective_address(address)
-    if any(reached in network for network in _configured_networks()):
+    networks = _networks(tuple(settings.TESSERA_WEBHOOK_NETWORKS))
+    if any(reached in network for network in networks):
         return None
     if not _is_public(reached):
         return f"{address} is in a private network that this server does not permit"
@@ -144,10 +145,6 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str]) -> Answer:
 @lru_cache(maxsize=8)
 def _networks(names: tuple[str, ...]) -> tuple[Network, ...]:
     return _networks_of(*names)
-
-
-def _configured_networks() -> tuple[Network, ...]:
-    return _networks(tuple(settings.TESSERA_WEBHOOK_NETWORKS))
 
 
 def _is_public(address: Address) -> bool:

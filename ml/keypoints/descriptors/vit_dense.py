@@ -22,9 +22,6 @@ from ml.types import ArrayF32, ArrayI64, ImageU8, Matches
 THRESHOLD = 0.95
 """Similarity threshold of the paper (after eq. 6)."""
 
-CALIBRATED = 0.8
-"""Similarity threshold with most matches of synthetic pairs at 3 % errors."""
-
 RATIO = 0.8
 """Ratio with most matches at 3 % errors, twice as many (``rules`` of ``train vit``)."""
 

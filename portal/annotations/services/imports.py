@@ -263,7 +263,7 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
     as_imported = [roi for roi in rois if roi.version == last[roi.pk]]
     count = Counter(skipped=len(rois) - len(as_imported))
     before = _changes_to_revert(
-        [roi for roi in as_imported if not _is_creation(first[roi.pk])], first
+        [roi for roi in as_imported if first[roi.pk].action != RoiAction.CREATE], first
     )
     now, written = timezone.now(), list[Written]()
     for roi in as_imported:
@@ -280,10 +280,6 @@ def _part_undone(row: RoiImport, ids: Sequence[uuid.UUID], user: User | None) ->
             written.append(_roi_write(roi, roi_action, fields | deletion, now))
     rois_save(row.canvas, user, [], written)
     return count
-
-
-def _is_creation(first: RoiRevision) -> bool:
-    return first.action == RoiAction.CREATE
 
 
 def _changes_to_revert(

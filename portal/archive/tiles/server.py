@@ -90,7 +90,7 @@ class TileServer:
         if permit is None:
             permit = self.permits.checked(canvas, request.credential)
         # The permit is for another picture: the display range may have changed.
-        if permit.plane is not None and not _is_of(permit.plane, tail):
+        if permit.plane is not None and not tail.startswith(f"{permit.plane.key}/"):
             permit = self.permits.renewed(canvas, request.credential)
         if permit.plane is None:
             return _error_answer(permit.status, permit.text)
@@ -157,10 +157,6 @@ async def send_answer(answer: ReadyAnswer, send: Any) -> None:
 
 TILES = TileServer()
 _THREADS = ThreadPoolExecutor(THREADS, thread_name_prefix="tile")
-
-
-def _is_of(plane: TilePlane | None, tail: str) -> bool:
-    return plane is not None and tail.startswith(f"{plane.key}/")
 
 
 def _split(path: str) -> tuple[str, str]:

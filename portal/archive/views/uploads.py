@@ -18,7 +18,7 @@ from portal.archive.receiving import admitted, announced_bytes, files_receive
 from portal.archive.rules import RETENTION, require_edit
 from portal.archive.selectors.cases import case_get
 from portal.archive.selectors.uploads import uploads_interrupted
-from portal.archive.services.items import ItemReceived, item_receive
+from portal.archive.services.items import item_receive
 from portal.archive.services.uploads import upload_admit
 from portal.archive.storage import files as storage
 from portal.core.errors import ForbiddenError, PortalError
@@ -61,7 +61,9 @@ def _received_form(request: HttpRequest, case: Case) -> HttpResponse:
     refused = 0
     for file in files:
         try:
-            received = _receive(request, case, file)
+            received = item_receive(
+                case=case, file=file, filename=file.name or "", user=user_of(request)
+            )
         except PortalError as error:
             refused += 1
             messages.error(request, error.message)
@@ -73,10 +75,6 @@ def _received_form(request: HttpRequest, case: Case) -> HttpResponse:
     if refused or not files:
         return redirect("archive:case_upload", case_id=case.pk)
     return redirect("archive:case_detail", case_id=case.pk)
-
-
-def _receive(request: HttpRequest, case: Case, file: UploadedFile[bytes]) -> ItemReceived:
-    return item_receive(case=case, file=file, filename=file.name or "", user=user_of(request))
 
 
 def _files(request: HttpRequest, case: Case) -> list[UploadedFile[bytes]]:

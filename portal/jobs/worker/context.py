@@ -108,7 +108,8 @@ class LeasedJobContext:
     def _renew(self, **changes: Any) -> None:
         if not self.has_effect and not claims.renew_lease(self.job_id, self.token, **changes):
             self._lost.set()
-        self._check_cancel()
+        if Job.objects.filter(pk=self.job_id, cancel_requested=True).exists():
+            self._cancelled.set()
 
     @contextmanager
     def effect(self) -> Iterator[None]:
@@ -178,10 +179,6 @@ class LeasedJobContext:
             raise LeaseLost(f"job {self.job_id}")
         if self._cancelled.is_set():
             raise JobCancelled
-
-    def _check_cancel(self) -> None:
-        if Job.objects.filter(pk=self.job_id, cancel_requested=True).exists():
-            self._cancelled.set()
 
     def _send_heartbeats(self) -> None:
         while not self._stop.wait(self._pause_s()):

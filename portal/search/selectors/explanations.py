@@ -145,12 +145,6 @@ def explanation_to_make(explanation_id: uuid.UUID) -> Explanation | None:
     return explanation
 
 
-def explanations_of(user: User) -> QuerySet[Explanation]:
-    """Explanations that a person may see."""
-    rows: QuerySet[Explanation] = Explanation.objects.owned_by(user).select_related("job")
-    return rows
-
-
 def _with_regions() -> QuerySet[Explanation]:
     return Explanation.objects.select_related(
         "embedding__roi__canvas__lab", "query__canvas__lab", "hit__roi__canvas__lab", "hit__encoder"

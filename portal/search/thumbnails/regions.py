@@ -249,16 +249,13 @@ def _outline(
     layer = Image.new("RGBA", (size[0] * _SMOOTH, size[1] * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(layer)
     scale = layer.width / window[2]
-    rings = [_to_picture(ring, window, scale) for ring in _rings(roi)]
+    outline = rings_of(roi.geometry) if roi.geometry else []
+    rings = [_to_picture(ring, window, scale) for ring in outline]
     for fill, width_px in ((halo_of(color) + "c0", 2 * picture.line_px), (color, picture.line_px)):
         for ring in rings:
             draw.line(ring, fill=fill, width=width_px * _SMOOTH, joint="curve")
     small = layer.resize(size, Image.Resampling.BOX)
     return small.convert("RGB"), (0, 0), small.getchannel("A")
-
-
-def _rings(roi: Showable) -> list[list[list[float]]]:
-    return rings_of(roi.geometry) if roi.geometry else []
 
 
 def _to_picture(ring: list[list[float]], window: Window, scale: float) -> list[tuple[float, float]]:

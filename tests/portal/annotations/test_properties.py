@@ -14,7 +14,7 @@ from portal.annotations.selectors.labels import property_types_of
 from portal.annotations.services.exchange import roi_import
 from portal.annotations.services.properties import property_types_set
 from portal.archive.models import Canvas
-from portal.core.errors import ForbiddenError, InvalidInputError
+from portal.core.errors import InvalidInputError
 from portal.labs.models import Lab, User
 from tests.portal.annotations.formats.test_both_ways import roi as made_roi
 from tests.portal.annotations.formats.test_both_ways import written
@@ -57,9 +57,7 @@ def test_rest_stores_reverts_and_lists_the_history_of_properties(
 
 
 @pytest.mark.django_db
-def test_managers_define_the_properties_of_a_lab(lab: Lab, annotator: User, manager: User) -> None:
-    with pytest.raises(ForbiddenError):
-        property_types_set(lab=lab, user=annotator, types=[GRADE])
+def test_managers_define_the_properties_of_a_lab(lab: Lab, manager: User) -> None:
     property_types_set(lab=lab, user=manager, types=[GRADE, SIZE])
     assert [(item.key, item.kind) for item in property_types_of(lab.pk)] == [
         ("Grade", "choice"),

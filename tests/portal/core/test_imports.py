@@ -28,4 +28,5 @@ def loaded_after(code: str) -> set[str]:
 
 def test_the_web_process_never_loads_torch() -> None:
     code = "import portal.config.asgi\nfrom django.urls import get_resolver\n"
+    code += "import portal.embeddings.tasks, portal.search.tasks\n"
     assert loaded_after(code + "get_resolver().url_patterns") == set()

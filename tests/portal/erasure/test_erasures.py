@@ -82,18 +82,13 @@ def test_rest_previews_an_erasure_before_it_is_confirmed(
     assert done["state"] == "done" and done["certificate"]["verified"]["is_gone"]
 
 
-def test_unknown_cases_and_people_without_the_role_are_refused(
-    client: Client, api_as: Any, case: Case, manager: User, reviewer: User, stranger: User
-) -> None:
+def test_unknown_cases_are_refused(client: Client, case: Case, manager: User) -> None:
     client.force_login(manager)
     assert client.post(PAGE, {"accession": "nothing"}).status_code == 422
     assert client.post(PAGE, {}).status_code == 422
     assert (
         client.post(PAGE, {"accession": "W-1", "typed": "W-1", "reason": "W-1"}).status_code == 422
     )
-    client.force_login(reviewer)
-    assert client.post(PAGE, {"accession": "W-1", "typed": "W-1"}).status_code == 403
-    assert api_as(stranger).post(REST, {"accession": "W-1", "typed": "W-1"}).status_code == 404
     assert Case.objects.filter(pk=case.pk).exists() and not Erasure.objects.exists()
 
 

@@ -74,17 +74,6 @@ def test_several_or_all_are_marked_as_read(
     assert api.get(f"{PATH}unread/").json() == {"count": 0}
 
 
-def test_anothers_notification_is_not_found(
-    api_as: Any, rejected: Notification, manager: User, stranger: User
-) -> None:
-    for other in (manager, stranger):
-        api = api_as(other)
-        assert api.get(PATH).json()["results"] == []
-        assert api.get(f"{PATH}{rejected.pk}/").status_code == 404
-        assert api.post(f"{PATH}{rejected.pk}/read/").status_code == 404
-        assert api.post(f"{PATH}read/", {}, format="json").json() == {"count": 0}
-
-
 def test_a_token_reads_the_kinds_of_its_areas(rejected: Notification, annotator: User) -> None:
     Notification.objects.create(
         lab=rejected.lab, recipient=annotator, kind=NotificationKind.IMPORT_FINISHED

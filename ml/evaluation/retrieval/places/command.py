@@ -151,7 +151,8 @@ def read_scenes(data: Path, config: PlacesConfig, progress: Progress) -> list[Sc
 def scores_table(scores: dict[str, Scores]) -> str:
     """Markdown table of the methods by truth and distance, with intervals in brackets."""
     cases = sorted(
-        {case for method_scores in scores.values() for case in method_scores}, key=_order
+        {case for method_scores in scores.values() for case in method_scores},
+        key=lambda case: (case[0], DISTANCES.index(case[1])),
     )
     heads = ["method", *(f"{truth}, {distance}" for truth, distance in cases)]
     first = next(iter(scores.values()))
@@ -177,10 +178,6 @@ def close_lines(close: dict[str, dict[str, dict[str, CalledClose]]]) -> str:
         + "."
         for name, nested in close.items()
     )
-
-
-def _order(case: tuple[str, str]) -> tuple[str, int]:
-    return case[0], DISTANCES.index(case[1])
 
 
 def _cell(score: PlaceScore | None) -> str:

@@ -72,7 +72,7 @@ def training_regions(
         progress(patient + 1, len(blocks), "features of collages")
     regions = TrainingRegions(tuple(graphs), np.array(patients, np.int64))
     if path is not None:
-        _write(path, regions)
+        write_graphs(path, regions.graphs, patients=regions.patients)
     return regions
 
 
@@ -108,10 +108,6 @@ def read_graphs(path: Path, *, edge_px: float) -> tuple[RoiGraph, ...]:
         ends = np.cumsum(file["sizes"])[:-1]
         parts = zip(np.split(file["x"], ends), np.split(file["pos"], ends), strict=True)
         return tuple(build_graph(x, pos.astype(np.float64), edge_px=edge_px) for x, pos in parts)
-
-
-def _write(path: Path, regions: TrainingRegions) -> None:
-    write_graphs(path, regions.graphs, patients=regions.patients)
 
 
 def _read(path: Path, edge_px: float) -> TrainingRegions:

@@ -50,7 +50,8 @@ class Command(BaseCommand):
                 report(outcome, people=people, say=self.stdout.write)
                 sign_in(people, say=self.stdout.write)
                 if options["exit"]:
-                    self._fail_if_any(outcome)
+                    if outcome.failures:
+                        raise CommandError(f"{len(outcome.failures)} jobs failed; see above.")
                     return
                 self.stdout.write(f"\nTessera is at http://{HOST}:{port}  (Ctrl-C stops it)")
                 code = tree.wait()
@@ -70,7 +71,3 @@ class Command(BaseCommand):
         self.stdout.write("Making the demo slides and video (only once)")
         material = [*sample_material(folder), *development_material(folder)]
         return demo_run(material, people=people, say=self.stdout.write)
-
-    def _fail_if_any(self, outcome: DemoResult) -> None:
-        if outcome.failures:
-            raise CommandError(f"{len(outcome.failures)} jobs failed; see above.")

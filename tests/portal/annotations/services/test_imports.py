@@ -219,13 +219,3 @@ def test_a_refused_strict_import_writes_nothing(canvas: Canvas, annotator: User)
             canvas=canvas, user=annotator, document=features, choices=ImportChoices(strict=True)
         )
     assert not Roi.objects.exists() and not RoiImport.objects.exists()
-
-
-def test_rest_undoes_an_import_by_id_within_its_lab(
-    canvas: Canvas, annotator: User, stranger: User, api_as: Any
-) -> None:
-    url = f"/api/v1/canvases/{canvas.pk}/roi-file/"
-    made = api_as(annotator).post(url, document(2), format="json").json()
-    undo = f"/api/v1/roi-imports/{made['id']}/undo/"
-    assert api_as(stranger).post(undo).status_code == 404
-    assert api_as(annotator).post(undo).json() == {"removed": 2, "reverted": 0, "skipped": 0}

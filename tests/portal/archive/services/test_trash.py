@@ -22,7 +22,7 @@ from portal.archive.services.cases import case_create, case_delete, case_update
 from portal.archive.services.items import item_delete, item_receive
 from portal.archive.services.trash import trash_purge, trash_purge_due, trash_restore
 from portal.archive.storage import files as archive_storage
-from portal.core.errors import ConflictError, ForbiddenError, NotFoundError
+from portal.core.errors import ConflictError, NotFoundError
 from portal.embeddings.indexes import Scope
 from portal.embeddings.models import Embedding, Encoder
 from portal.embeddings.services.embeddings import embedding_save
@@ -297,21 +297,3 @@ def test_regions_older_than_the_trash_days_are_purged_with_their_history(
     assert ROI_PURGER.purge_due() == 1
     assert not Roi.all_objects.exists()
     assert not RoiRevision.objects.exists()
-
-
-def test_only_managers_delete_for_good(
-    made: world.World, manager: User, annotator: User, viewer: User
-) -> None:
-    with pytest.raises(ForbiddenError):
-        item_delete(item=made.slide, user=viewer)
-    entry = item_delete(item=made.slide, user=annotator)
-    with pytest.raises(ForbiddenError):
-        trash_restore(entry=entry, user=viewer)
-    with pytest.raises(ForbiddenError):
-        trash_purge(entry=entry, user=annotator)
-    trash_restore(entry=entry, user=annotator)
-    roi_delete(roi=made.roi, user=annotator, expected_version=1)
-    with pytest.raises(ForbiddenError):
-        ROI_PURGER.purge(made.roi, user=annotator)
-    ROI_PURGER.purge(made.roi, user=manager)
-    assert not Roi.all_objects.exists()

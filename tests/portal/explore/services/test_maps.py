@@ -11,7 +11,7 @@ from ml.index.ranking.calibration import Calibration
 from portal.annotations.models import Label
 from portal.annotations.services.rois import roi_delete
 from portal.archive.models import Case, Modality
-from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.embeddings.selectors.encoders import encoder_default
 from portal.explore.models import LabelConfirmation, RegionMap
 from portal.explore.selectors import maps as module
@@ -21,7 +21,6 @@ from portal.explore.selectors.maps import map_counts, map_latest, map_visible
 from portal.explore.selectors.points import map_points
 from portal.explore.selectors.unannotated import unannotated
 from portal.explore.services.maps import MAX_MAPS, label_confirm, map_draw_submit, maps_delete
-from portal.jobs.models import Job
 from portal.labs.models import Membership, Role, User
 from portal.reader_studies.services.assignments import ReadingPlan
 from portal.reader_studies.services.studies import readings_assign, study_create
@@ -132,15 +131,6 @@ def test_new_and_redrawn_regions_are_counted_and_deleted_ones_removed(archive):
     assert seen.newer == 1
     assert archive.left[1].pk not in {row.roi_id for row in seen.rows.values()}
     assert len(seen.rows) == 11
-
-
-def test_drawing_needs_an_annotator_and_something_to_draw(world):
-    with pytest.raises(ConflictError, match="embedded"):
-        map_draw_submit(lab=world.lab, kind=HISTOLOGY, user=world.user)
-    viewer = member(world.lab, "viewer", Role.VIEWER)
-    with pytest.raises(ForbiddenError):
-        map_draw_submit(lab=world.lab, kind=HISTOLOGY, user=viewer)
-    assert not Job.objects.filter(kind="map_draw").exists()
 
 
 def test_regions_of_a_blind_reading_are_on_no_map(archive, manager):

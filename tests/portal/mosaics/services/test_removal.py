@@ -194,15 +194,6 @@ def test_the_page_deletes_and_redirects_to_the_mosaics_of_its_video(
     assert "Sweep mosaic was deleted." in answer.content.decode()
 
 
-def test_the_page_does_not_stop_a_build_of_another_person(
-    page: Client, built: Mosaic, manager: User
-) -> None:
-    theirs = mosaic_create(video=built.video, user=manager, config={"step": 2}).mosaic
-    answer = page.post(reverse("mosaics:mosaic_delete", args=[theirs.pk]))
-    assert answer.status_code == 403
-    assert Mosaic.objects.filter(pk=theirs.pk).exists()
-
-
 def test_rest(
     api: APIClient, api_as: Any, viewer: User, annotator: User, built: Mosaic, foreign_built: Mosaic
 ) -> None:

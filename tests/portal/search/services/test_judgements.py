@@ -9,7 +9,7 @@ import pytest
 
 from portal.annotations.models import Roi
 from portal.annotations.services.rois import roi_delete, roi_update
-from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError
+from portal.core.errors import InvalidInputError, NotFoundError
 from portal.search.models import Judgement, Verdict
 from portal.search.services.judgements import judgement_clear, judgement_set
 from portal.search.services.similar_cases import roi_search
@@ -79,18 +79,6 @@ def test_judgements_of_deleted_or_redrawn_regions_are_ignored(world, story):
     rois, result = judged_search(world, query)
     assert result.refined_by == 0
     assert left[0] not in rois
-
-
-def test_judgements_by_role(world, story, viewer, stranger, other_lab):
-    query, left, _ = story
-    theirs = world.roi(world.canvas(world.case("B1", lab=other_lab)), user=stranger)
-    with pytest.raises(ForbiddenError):
-        judgement_set(roi=query, other_id=left[0].pk, verdict=Verdict.ALIKE, user=viewer)
-    for other in (theirs.pk, uuid.uuid4()):
-        with pytest.raises(NotFoundError):
-            judgement_set(roi=query, other_id=other, verdict=Verdict.ALIKE, user=world.user)
-    with pytest.raises(InvalidInputError, match="itself"):
-        judgement_set(roi=query, other_id=query.pk, verdict=Verdict.ALIKE, user=world.user)
 
 
 def test_a_region_of_another_lab_of_the_same_person_is_not_compared(world, story, other_lab):

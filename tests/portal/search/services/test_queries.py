@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import uuid
 from datetime import timedelta
 
 import numpy as np
@@ -15,7 +14,7 @@ from django.utils import timezone
 from PIL import Image
 
 from portal.annotations.models import Roi
-from portal.core.errors import InvalidInputError, NotFoundError
+from portal.core.errors import InvalidInputError
 from portal.jobs.models import Job, JobState
 from portal.labs.models import Membership
 from portal.search.models import Query, QuerySource
@@ -168,22 +167,6 @@ def world_page(world, query):
 def test_missing_fields_are_errors(world, requested, expected):
     with pytest.raises(InvalidInputError, match=expected):
         query_create(data=QueryData(**requested), user=world.user)
-
-
-def test_a_query_is_visible_to_its_lab_only(world, neighbours, stranger, client, api_as):
-    query = query_create(data=area(neighbours[0].canvas), user=world.user)
-    with pytest.raises(NotFoundError):
-        query_create(data=area(neighbours[0].canvas), user=stranger)
-    with pytest.raises(NotFoundError):
-        requested = QueryData(source=QuerySource.EXAMPLES, liked=(neighbours[0].pk,))
-        query_create(data=requested, user=stranger)
-    client.force_login(stranger)
-    for address in ("", "picture.jpg"):
-        assert client.get(f"/queries/{query.pk}/{address}").status_code == 404
-    unknown = api_as(stranger).get(f"/api/v1/queries/{uuid.uuid4()}/similar/")
-    others = api_as(stranger).get(f"/api/v1/queries/{query.pk}/similar/")
-    assert (others.status_code, others.json()["code"]) == (404, unknown.json()["code"])
-    assert len(api_as(stranger).get("/api/v1/queries/").json()["results"]) == 0
 
 
 def test_rest_creates_queries_and_returns_hits(world, neighbours, api_as):

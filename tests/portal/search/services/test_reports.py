@@ -17,7 +17,7 @@ from portal.annotations.services.rois import roi_delete
 from portal.archive.models import Canvas, Case
 from portal.archive.services.cases import case_delete
 from portal.audit.models import AuditEntry
-from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.erasure.services.erasures import erasure_begin, erasure_run
 from portal.labs.models import Lab, Membership, TokenScope, User
 from portal.labs.services.tokens import token_create
@@ -248,21 +248,6 @@ def test_an_erased_patient_leaves_others_reports(world, neighbours, roi, manager
     own = erasure_begin(lab=world.lab, cases=[roi.canvas.case], user=manager, reason="asked for")
     assert erasure_run(own).certificate["rows"]["report"] == 1
     assert not Report.all_objects.exists() and not ReportRegion.all_objects.exists()
-
-
-def test_reports_are_visible_and_deletable_by_role(
-    world, neighbours, roi, manager, stranger, api_as, viewer
-):
-    report = made(world, roi)
-    page = page_of(stranger)
-    for address in ("", "again/", "report.pdf", "pictures/0.jpg"):
-        assert page.get(f"/reports/{report.pk}/{address}").status_code == 404
-    assert len(api_as(stranger).get("/api/v1/reports/").json()["results"]) == 0
-    with pytest.raises(ForbiddenError):
-        report_delete(report=report, user=viewer)
-    assert "Delete" not in page_of(viewer).get(f"/reports/{report.pk}/").content.decode()
-    answer = page_of(manager).post(f"/reports/{report.pk}/delete/")
-    assert answer["Location"] == "/reports/" and not Report.all_objects.exists()
 
 
 def test_another_labs_region_is_not_stored_in_a_report(world, neighbours, roi, other_lab):

@@ -108,7 +108,9 @@ def case_import(
     crate_look(source, name, progress=progress)
     step = _Step(progress)
     with CrateReader(source, name=name, on_bytes=step.on_bytes) as crate:
-        records = sum(file.size_bytes for name, file in crate.files.items() if _is_record(name))
+        records = sum(
+            file.size_bytes for name, file in crate.files.items() if name.startswith(RECORDS)
+        )
         step.begin("Reading the records", records)
         rows = rows_read(crate, lab=lab, user=user)
         encoders_match(rows)
@@ -143,10 +145,6 @@ class _Step:
     def on_bytes(self, count: int) -> None:
         self._done = min(self._done + count, self._total)
         self._progress(self._done, self._total, self._phase)
-
-
-def _is_record(name: str) -> bool:
-    return name.startswith(RECORDS)
 
 
 def _write(
