@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
 
 from ml.errors import BadInputError, EmptyRegionError
 from portal.annotations.marks import MARKS
@@ -141,7 +144,7 @@ def canvas_embed(context: JobContext, *, canvas_id: str, encoder_id: str) -> Job
         with regions_open(network, canvas) as embed:
             while True:
                 rois = list(waiting[:size])
-                if not rois and finish_if_done(context, lambda rows=waiting: not rows.exists()):
+                if not rois and finish_if_done(context, partial(_is_empty, waiting)):
                     return dict(counts)
                 if not rois:
                     continue
@@ -153,6 +156,10 @@ def canvas_embed(context: JobContext, *, canvas_id: str, encoder_id: str) -> Job
                 context.give_way()
         canvas = canvas_to_embed(canvas.pk)  # it has changed
     return {"skipped": "deleted"}
+
+
+def _is_empty(rows: QuerySet[Roi]) -> bool:
+    return not rows.exists()
 
 
 def _embed_part(  # noqa: PLR0917

@@ -38,12 +38,12 @@ class CaseSelection {
     return [...document.querySelectorAll<HTMLInputElement>("[data-case-tick]")];
   }
 
-  private bar(): HTMLElement | null {
+  private findBar(): HTMLElement | null {
     return document.querySelector<HTMLElement>("[data-case-selection]");
   }
 
   private count(): number {
-    return this.isAll ? Number(this.bar()?.dataset.total) : this.chosen.size;
+    return this.isAll ? Number(this.findBar()?.dataset.total) : this.chosen.size;
   }
 
   /** Keep the selection of rows that the new table contains, also those that the browser ticked on going back. */
@@ -135,7 +135,7 @@ class CaseSelection {
       all.indeterminate = this.chosen.size > 0 && !all.checked;
     }
     for (const tick of ticks) tick.closest("tr")?.classList.toggle("is-chosen", tick.checked);
-    const bar = this.bar();
+    const bar = this.findBar();
     if (!bar) return;
     bar.hidden = this.chosen.size === 0;
     required(bar, "[data-selection-count]").textContent = `${this.count()} chosen`;
@@ -146,7 +146,7 @@ class CaseSelection {
 
   private selection(): Selection {
     if (!this.isAll) return { cases: [...this.chosen] };
-    return { filter: JSON.parse(this.bar()?.dataset.filter ?? "{}") as Record<string, string> };
+    return { filter: JSON.parse(this.findBar()?.dataset.filter ?? "{}") as Record<string, string> };
   }
 
   /** Go to the page of a button, which reads the selection from its query string. */

@@ -46,7 +46,7 @@ class LabelOrder {
       handle.addEventListener("dragstart", (event) => this.take(event, row));
       handle.addEventListener("dragend", () => this.drop());
     }
-    list.addEventListener("dragover", (event) => this.over(event));
+    list.addEventListener("dragover", (event) => this.handleDragOver(event));
     list.addEventListener("drop", (event) => event.preventDefault());
   }
 
@@ -110,7 +110,7 @@ class LabelOrder {
     row.classList.add("is-moving");
   }
 
-  private over(event: DragEvent): void {
+  private handleDragOver(event: DragEvent): void {
     const target = (event.target as Element).closest<HTMLElement>("[data-label]");
     if (!this.moving || !target) return;
     event.preventDefault();

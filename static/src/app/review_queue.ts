@@ -62,13 +62,13 @@ class ReviewQueue {
       return;
     }
     // Ignores key repeat, so that a held key judges one region only.
-    const to = (state: string) => () => {
+    const judgeAs = (state: string) => () => {
       if (!event.repeat) this.root.querySelector<HTMLElement>(`[data-review-to=${state}]`)?.click();
     };
     const keys: Record<string, () => void> = {
-      j: to("accepted"),
-      k: to("rejected"),
-      s: to("submitted"),
+      j: judgeAs("accepted"),
+      k: judgeAs("rejected"),
+      s: judgeAs("submitted"),
       arrowdown: () => this.step(1),
       arrowup: () => this.step(-1),
       c: () => this.text.focus(),
@@ -188,7 +188,7 @@ class ReviewQueue {
     if (decided.length) this.announce(decided, state, isBack);
     this.countTicks();
     const shown = this.rows[this.at];
-    if (shown && decided.includes(shown)) this.afterShown(isBack);
+    if (shown && decided.includes(shown)) this.moveOn(isBack);
   }
 
   private announce(done: HTMLElement[], state: string, isBack: boolean): void {
@@ -198,7 +198,7 @@ class ReviewQueue {
     else toast(text, "success", { label: "Undo", run: () => void this.send(done, before, "") });
   }
 
-  private afterShown(isBack: boolean): void {
+  private moveOn(isBack: boolean): void {
     const before = this.at;
     if (!isBack) this.step(1);
     if (this.at === before && !isBack) this.step(-1);

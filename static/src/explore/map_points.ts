@@ -30,7 +30,7 @@ export class PointGrid {
   nearest([x, y]: MapPoint, reach: number, isShown: (at: number) => boolean): number {
     let best = -1;
     let nearestSquared = reach * reach;
-    for (const at of this.within(x - reach, y - reach, x + reach, y + reach)) {
+    for (const at of this.pointsInBox(x - reach, y - reach, x + reach, y + reach)) {
       const squared = ((this.points.x[at] ?? 0) - x) ** 2 + ((this.points.y[at] ?? 0) - y) ** 2;
       if (squared <= nearestSquared && isShown(at)) {
         best = at;
@@ -46,13 +46,13 @@ export class PointGrid {
     const xs = outline.map(([x]) => x);
     const ys = outline.map(([, y]) => y);
     const bounds = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)] as const;
-    const hits = [...this.within(...bounds)].filter((at) =>
+    const hits = [...this.pointsInBox(...bounds)].filter((at) =>
       isInside(this.points.x[at] ?? 0, this.points.y[at] ?? 0, xs, ys),
     );
     return hits.sort((a, b) => a - b);
   }
 
-  private *within(left: number, top: number, right: number, bottom: number): Generator<number> {
+  private *pointsInBox(left: number, top: number, right: number, bottom: number): Generator<number> {
     for (let row = this.cell(top); row <= this.cell(bottom); row++) {
       for (let column = this.cell(left); column <= this.cell(right); column++) {
         yield* this.cells.get(column + CELLS * row) ?? [];

@@ -45,7 +45,7 @@ class RegionMap {
     this.legend = required(root, "[data-map-legend]");
     const plane = required(root, ".region-map__plane");
     this.plane = new ScatterPlot(plane, points, {
-      hover: (at, x, y) => this.tip(at, x, y),
+      hover: (at, x, y) => this.showTip(at, x, y),
       open: (at) => location.assign(this.addressOf(at)),
       select: (found) => this.choose(found),
     });
@@ -108,7 +108,7 @@ class RegionMap {
     return element("li", {}, tick, pick, count);
   }
 
-  private tip(at: number, x: number, y: number): void {
+  private showTip(at: number, x: number, y: number): void {
     const tip = required(this.root, ".region-map__tip");
     clearTimeout(this.resting);
     tip.hidden = at < 0;

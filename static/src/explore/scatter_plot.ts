@@ -39,7 +39,7 @@ export class ScatterPlot {
     this.grid = new PointGrid(points);
     this.rgba = new Uint32Array(points.rois.length);
     this.canvas = required<HTMLCanvasElement>(root, "canvas");
-    this.canvas.addEventListener("pointerdown", (event) => this.press(event));
+    this.canvas.addEventListener("pointerdown", (event) => this.handlePointerDown(event));
     this.canvas.addEventListener("pointermove", (event) => this.move(event));
     this.canvas.addEventListener("pointerup", (event) => this.release(event));
     this.canvas.addEventListener("pointercancel", () => this.drop());
@@ -90,7 +90,7 @@ export class ScatterPlot {
     return this.view.place(event.clientX - box.left, event.clientY - box.top);
   }
 
-  private press(event: PointerEvent): void {
+  private handlePointerDown(event: PointerEvent): void {
     if (event.button !== 0) return;
     this.canvas.setPointerCapture(event.pointerId);
     this.moved = false;
@@ -163,7 +163,7 @@ export class ScatterPlot {
       this.canvas.height = height;
     }
     this.view.size(clientWidth, clientHeight);
-    const picture = this.painted(width, height, ratio);
+    const picture = this.currentPicture(width, height, ratio);
     context.putImageData(new ImageData(picture.bytes, picture.width), -picture.margin, -picture.margin);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.strokeStyle = getComputedStyle(this.root).color;
@@ -187,7 +187,7 @@ export class ScatterPlot {
   }
 
   /** Picture of the points; the previous picture if nothing has changed. */
-  private painted(width: number, height: number, ratio: number): PointImage {
+  private currentPicture(width: number, height: number, ratio: number): PointImage {
     const margin = Math.ceil(MAX_POINT_PX * ratio);
     if (!this.picture?.fits(width, height, margin)) {
       this.picture = new PointImage(width, height, margin);

@@ -29,7 +29,7 @@ export class SelectionList {
   ) {
     this.list = required(root, "[data-map-list]");
     this.versions = [...points.versions];
-    required(root, "[data-map-more]").addEventListener("click", () => this.more());
+    required(root, "[data-map-more]").addEventListener("click", () => this.showMore());
     required(root, "[data-map-clear]").addEventListener("click", onClear);
     const form = root.querySelector<HTMLFormElement>("[data-map-relabel]");
     form?.addEventListener("submit", (event) => {
@@ -49,10 +49,10 @@ export class SelectionList {
     required(this.root, "[data-map-clear]").hidden = count === 0;
     const form = this.root.querySelector<HTMLFormElement>("[data-map-relabel]");
     if (form) form.hidden = count === 0;
-    this.more();
+    this.showMore();
   }
 
-  private more(): void {
+  private showMore(): void {
     const next = this.ids.slice(this.shown, this.shown + PART);
     this.list.append(...next.map((at) => this.row(at)));
     this.shown += next.length;

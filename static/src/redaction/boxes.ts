@@ -26,14 +26,14 @@ export function boxBetween(one: [number, number], other: [number, number]): Box 
 }
 
 /** A box moved by a step; it stays within the picture. */
-export function moved(box: Box, dx: number, dy: number): Box {
+export function moveBox(box: Box, dx: number, dy: number): Box {
   const x = Math.min(Math.max(box.x + dx, 0), 1 - box.width);
   const y = Math.min(Math.max(box.y + dy, 0), 1 - box.height);
   return { ...box, x, y };
 }
 
 /** A box whose lower right corner is moved by a step. */
-export function resized(box: Box, dx: number, dy: number): Box {
+export function resizeBox(box: Box, dx: number, dy: number): Box {
   const width = Math.min(Math.max(box.width + dx, MIN_SIDE), 1 - box.x);
   const height = Math.min(Math.max(box.height + dy, MIN_SIDE), 1 - box.y);
   return { ...box, width, height };
@@ -43,7 +43,7 @@ export function resized(box: Box, dx: number, dy: number): Box {
  * The boxes of a template, and boxes around what was found outside them, except findings that are
  * the full picture.
  */
-export function proposed(findings: readonly Finding[], template: readonly Box[] = []): Box[] {
+export function proposeBoxes(findings: readonly Finding[], template: readonly Box[] = []): Box[] {
   const boxes = [...template];
   for (const finding of findings) {
     if (template.some((box) => covers(box, finding))) continue;

@@ -1,6 +1,6 @@
 /** Drawing, moving and deleting boxes by mouse, touch and keyboard. */
 import { element, required } from "../dom/elements";
-import { boxBetween, BoxHistory, moved, proposed, resized } from "./boxes";
+import { boxBetween, BoxHistory, moveBox, proposeBoxes, resizeBox } from "./boxes";
 import type { Box, Finding } from "./boxes";
 
 /** Share of the picture that an arrow key moves a box, and with Alt. */
@@ -35,7 +35,7 @@ export class RedactionEditor {
     this.hadBoxes = saved.length > 0;
     const findings = read<Finding[]>("redaction-findings");
     const template = read<Box[]>("redaction-template");
-    this.history = new BoxHistory(this.hadBoxes ? saved : proposed(findings, template));
+    this.history = new BoxHistory(this.hadBoxes ? saved : proposeBoxes(findings, template));
     this.connectPointer();
     this.connectButtons();
     this.connectFrames();
@@ -55,12 +55,12 @@ export class RedactionEditor {
   }
 
   private connectButtons(): void {
-    const on = (name: string, act: () => void): void =>
+    const onClick = (name: string, act: () => void): void =>
       required(this.form, `[data-redaction-${name}]`).addEventListener("click", act);
-    on("add", () => this.addInMiddle());
-    on("remove", () => this.remove());
-    on("undo", () => this.change(() => this.history.undo()));
-    on("redo", () => this.change(() => this.history.redo()));
+    onClick("add", () => this.addInMiddle());
+    onClick("remove", () => this.remove());
+    onClick("undo", () => this.change(() => this.history.undo()));
+    onClick("redo", () => this.change(() => this.history.redo()));
     const preview = required<HTMLInputElement>(this.form, "[data-redaction-preview]");
     preview.addEventListener("change", () => this.stage.classList.toggle("is-preview", preview.checked));
   }
@@ -115,7 +115,7 @@ export class RedactionEditor {
     const place = this.at(event);
     const old = this.history.boxes[index];
     if (!old) this.drag.box = boxBetween(start, place);
-    else this.drag.box = (isResize ? resized : moved)(old, place[0] - start[0], place[1] - start[1]);
+    else this.drag.box = (isResize ? resizeBox : moveBox)(old, place[0] - start[0], place[1] - start[1]);
     this.draw();
   }
 
@@ -182,7 +182,7 @@ export class RedactionEditor {
     const box = this.history.boxes[this.selected];
     if (!step || !box) return false;
     const size = event.altKey ? FINE_STEP : STEP;
-    this.history.replace(this.selected, (event.shiftKey ? resized : moved)(box, step[0] * size, step[1] * size));
+    this.history.replace(this.selected, (event.shiftKey ? resizeBox : moveBox)(box, step[0] * size, step[1] * size));
     this.draw();
     this.focus();
     return true;
@@ -201,8 +201,8 @@ export class RedactionEditor {
     const drag = this.drag;
     const boxes = this.history.boxes.map((box, index) => (drag?.index === index && drag.box ? drag.box : box));
     const isFocused = this.layer.contains(document.activeElement);
-    this.layer.replaceChildren(...boxes.map((box, index) => this.drawn(box, index, boxes.length)));
-    if (drag && drag.index < 0 && drag.box) this.layer.append(this.drawn(drag.box, -1, boxes.length));
+    this.layer.replaceChildren(...boxes.map((box, index) => this.boxElement(box, index, boxes.length)));
+    if (drag && drag.index < 0 && drag.box) this.layer.append(this.boxElement(drag.box, -1, boxes.length));
     if (isFocused && !drag) this.focus();
     const count = boxes.length;
     this.field.value = JSON.stringify(boxes);
@@ -217,7 +217,7 @@ export class RedactionEditor {
     enable("redo", this.history.canRedo);
   }
 
-  private drawn(box: Box, index: number, count: number): HTMLElement {
+  private boxElement(box: Box, index: number, count: number): HTMLElement {
     const frame = element(
       "div",
       {

@@ -67,18 +67,18 @@ function zarrsOf(found: SourceFile[]): UploadItem[] {
 }
 
 /** Dropped files, folders expanded; null if no folder was dropped. */
-export function dropped(transfer: DataTransfer): Promise<SourceFile[]> | null {
+export function droppedFiles(transfer: DataTransfer): Promise<SourceFile[]> | null {
   const entries = Array.from(transfer.items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
   if (!entries.some((entry) => entry.isDirectory)) return null;
-  return Promise.all(entries.map((entry) => within(entry, ""))).then((lists) => lists.flat());
+  return Promise.all(entries.map((entry) => filesBelow(entry, ""))).then((lists) => lists.flat());
 }
 
 /** Chosen files with their paths below the chosen folder. */
-export function chosen(files: FileList | null): SourceFile[] {
+export function chosenFiles(files: FileList | null): SourceFile[] {
   return Array.from(files ?? [], (file) => ({ path: file.webkitRelativePath || file.name, file }));
 }
 
-async function within(entry: FileSystemEntry, above: string): Promise<SourceFile[]> {
+async function filesBelow(entry: FileSystemEntry, above: string): Promise<SourceFile[]> {
   const path = above + entry.name;
   if (entry.isFile) {
     const file = await new Promise<File>((done, failed) => (entry as FileSystemFileEntry).file(done, failed));
@@ -90,7 +90,7 @@ async function within(entry: FileSystemEntry, above: string): Promise<SourceFile
     // a folder is listed in parts, the last of which is empty
     const some = await new Promise<FileSystemEntry[]>((done, failed) => reader.readEntries(done, failed));
     if (some.length === 0) return files;
-    for (const child of some) files.push(...(await within(child, `${path}/`)));
+    for (const child of some) files.push(...(await filesBelow(child, `${path}/`)));
   }
 }
 

@@ -41,12 +41,12 @@ export class Transfer {
   constructor(
     readonly file: File,
     readonly target: UploadTarget,
-    private readonly changed: () => void,
+    private readonly onChange: () => void,
     private readonly onProgress: () => void,
   ) {
     this.row = new UploadRow(file, {
       pause: () => void this.pause(),
-      resume: () => this.changedTo("waiting"),
+      resume: () => this.setState("waiting"),
       remove: () => void this.remove(),
     });
     this.upload = new Upload(file, {
@@ -63,14 +63,14 @@ export class Transfer {
       },
       onShouldRetry: (error, _attempt, _options) => this.shouldRetry(error),
       onProgress: (bytes) => {
-        this.row.sent(bytes);
+        this.row.showSent(bytes);
         this.onProgress();
       },
       onChunkComplete: (bytes) => {
         this.upload.options.chunkSize = nextChunkBytes(bytes, (performance.now() - this.requestedAtMs) / 1000);
       },
       onSuccess: () => void ("lab" in target ? this.import() : this.watch()),
-      onError: (error) => this.failed(error),
+      onError: (error) => this.handleError(error),
     });
   }
 
@@ -86,7 +86,7 @@ export class Transfer {
 
   async pause(): Promise<void> {
     if (this.row.state === "sending") await this.upload.abort();
-    this.changedTo("paused");
+    this.setState("paused");
   }
 
   /** Cancel the transfer and delete the received bytes on the server. */
@@ -97,24 +97,24 @@ export class Transfer {
     } catch {
       // the server deletes it after two days
     }
-    this.changedTo("gone");
+    this.setState("gone");
     this.row.element.remove();
   }
 
   private shouldRetry(error: DetailedError): boolean {
     const status = error.originalResponse?.getStatus() ?? 0;
     const isPassing = status === 0 || status === 409 || status === 423 || status === 429 || (status >= 500 && status !== 507);
-    if (isPassing) this.row.waits();
+    if (isPassing) this.row.showRetrying();
     return isPassing;
   }
 
-  private failed(error: Error | DetailedError): void {
+  private handleError(error: Error | DetailedError): void {
     if (this.isRemoved) return;
     const response = "originalResponse" in error ? error.originalResponse : null;
     const status = response?.getStatus() ?? 0;
     if (GONE.includes(status)) this.upload.url = null;
-    this.row.refused(reasonOf(response?.getBody() ?? "", status), status === 413);
-    this.changed();
+    this.row.showRefused(reasonOf(response?.getBody() ?? "", status), status === 413);
+    this.onChange();
   }
 
   /** Request the import of a received crate; the page shows its progress. */
@@ -123,34 +123,34 @@ export class Transfer {
     try {
       await call(`${this.upload.url ?? ""}import/`, { method: "POST" });
     } catch (error) {
-      this.row.refused(error instanceof Error ? error.message : "It could not be imported.", false);
-      return this.changed();
+      this.row.showRefused(error instanceof Error ? error.message : "It could not be imported.", false);
+      return this.onChange();
     }
     this.row.element.remove();
     document.body.dispatchEvent(new Event("case-import"));
-    this.changedTo("gone");
+    this.setState("gone");
   }
 
   /** Poll the server, which checks the received file. */
   private async watch(): Promise<void> {
     this.row.show("checking");
-    this.changed();
+    this.onChange();
     for (let looks = 0; ; looks += 1) {
       const status = await getJson<UploadStatus>(this.upload.url ?? "").catch((error: unknown) => error as Error);
       const end = transferOutcome(status);
-      if (end === "stored") return this.changedTo(end);
+      if (end === "stored") return this.setState(end);
       if (end) {
         if (status instanceof ApiError && GONE.includes(status.status)) this.upload.url = null;
-        this.row.refused(end.reason, end.isFinal, end.note);
-        return this.changed();
+        this.row.showRefused(end.reason, end.isFinal, end.note);
+        return this.onChange();
       }
       await new Promise((resolve) => setTimeout(resolve, looks < FAST_POLLS ? POLL_MS : SLOW_POLL_MS));
     }
   }
 
-  private changedTo(state: "waiting" | "paused" | "stored" | "gone"): void {
+  private setState(state: "waiting" | "paused" | "stored" | "gone"): void {
     this.row.show(state);
-    this.changed();
+    this.onChange();
   }
 }
 

@@ -8,7 +8,7 @@ import { toast } from "../app/toasts";
 import { element } from "../dom/elements";
 import { zipArchive } from "./zip_archive";
 import { percentText } from "./transfer_rate";
-import { chosen, dropped, groupFiles } from "./file_sets";
+import { chosenFiles, droppedFiles, groupFiles } from "./file_sets";
 import type { SourceFile, UploadItem } from "./file_sets";
 import { TotalProgress } from "./total_progress";
 import { Transfer, discardUpload } from "./transfer";
@@ -35,7 +35,7 @@ class UploadForm {
     this.list = form.querySelector("[data-upload-list]");
     const line = form.querySelector<HTMLElement>("[data-upload-total]");
     this.total = line && new TotalProgress(line);
-    form.querySelector("[data-upload-all]")?.addEventListener("click", (event) => this.all(event));
+    form.querySelector("[data-upload-all]")?.addEventListener("click", (event) => this.toggleAll(event));
   }
 
   /** Keep what was dropped until the button is pressed. */
@@ -136,7 +136,7 @@ class UploadForm {
     this.total?.show(this.transfers.map(({ row }) => row.part));
   }
 
-  private all(event: Event): void {
+  private toggleAll(event: Event): void {
     event.preventDefault();
     if (this.isBusy) {
       for (const transfer of this.transfers) {
@@ -173,7 +173,7 @@ export function watchUploads(): void {
       event.preventDefault();
       event.stopPropagation();
       const inputs = Array.from(form.querySelectorAll<HTMLInputElement>("input[type=file]"));
-      void pageOf(form).send(inputs.flatMap(({ files }) => chosen(files)));
+      void pageOf(form).send(inputs.flatMap(({ files }) => chosenFiles(files)));
       form.reset();
       for (const input of inputs) input.dispatchEvent(new Event("change", { bubbles: true }));
     },
@@ -185,7 +185,7 @@ export function watchUploads(): void {
     (event) => {
       const zone = (event.target as Element).closest(".dropzone");
       const form = zone?.closest<HTMLFormElement>("[data-upload]");
-      const droppedItems = form && event.dataTransfer ? dropped(event.dataTransfer) : null;
+      const droppedItems = form && event.dataTransfer ? droppedFiles(event.dataTransfer) : null;
       if (!zone || !form || !droppedItems) return;
       event.preventDefault();
       event.stopPropagation();

@@ -90,7 +90,7 @@ export class UploadRow {
     if (state !== "sending") this.rate.reset();
   }
 
-  sent(bytes: number): void {
+  showSent(bytes: number): void {
     this.bar.value = bytes;
     this.rate.add(performance.now() / 1000, bytes);
     const [rate, left] = [this.rate.rate, this.rate.secondsLeft(this.file.size)];
@@ -99,13 +99,13 @@ export class UploadRow {
   }
 
   /** Show that the connection is lost and will be retried automatically. */
-  waits(): void {
+  showRetrying(): void {
     this.rate.reset();
     this.note.textContent = `No answer at ${this.percent()}; trying again`;
   }
 
   /** `isFinal`: the same file would be refused again. */
-  refused(reason: string, isFinal: boolean, note = ""): void {
+  showRefused(reason: string, isFinal: boolean, note = ""): void {
     this.show("refused", note);
     this.toggleButton.hidden = isFinal;
     this.reason.textContent = reason;

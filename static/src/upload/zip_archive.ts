@@ -45,9 +45,9 @@ export async function zipArchive(name: string, files: SourceFile[], read: (bytes
     }
     const called = new TextEncoder().encode(path);
     const about: Field[] = [[VERSION, 2], [UTF8, 2], [0, 4], [DAY, 2], [checksum, 4], [LONG, 4], [LONG, 4], [called.length, 2]];
-    const head = joined(fields([0x04034b50, 4], ...about, [20, 2]), called, fields([1, 2], [16, 2], [file.size, 8], [file.size, 8]));
+    const head = concatBytes(fields([0x04034b50, 4], ...about, [20, 2]), called, fields([1, 2], [16, 2], [file.size, 8], [file.size, 8]));
     const entry = fields([0x02014b50, 4], [MADE_BY + VERSION, 2], ...about, [28, 2], [0, 6], [PLAIN_FILE, 4], [LONG, 4]);
-    listing.push(joined(entry, called, fields([1, 2], [24, 2], [file.size, 8], [file.size, 8], [at, 8])));
+    listing.push(concatBytes(entry, called, fields([1, 2], [24, 2], [file.size, 8], [file.size, 8], [at, 8])));
     parts.push(head, file);
     at += head.length + file.size;
   }
@@ -68,6 +68,6 @@ function fields(...all: Field[]): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(bytes);
 }
 
-function joined(...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
+function concatBytes(...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(parts.flatMap((part) => Array.from(part)));
 }

@@ -37,7 +37,7 @@ export class Pane {
 
   static async open(host: HTMLElement, canvas: CanvasData): Promise<Pane> {
     const projection = projectionOf(canvas);
-    const labels = await Labels.load(canvas.id).catch(() => Labels.none());
+    const labels = await Labels.load(canvas.id).catch(() => Labels.empty());
     const player = canvas.video ? await VideoPlayer.open(canvas, projection) : null;
     const image = player ? null : canvasLayers(canvas, projection, (count) => showTileErrors(count));
     const target = required(host, "[data-map]");
@@ -62,7 +62,7 @@ export class Pane {
   async place(link: LinkTarget): Promise<boolean> {
     this.mapView.map.updateSize(); // the timeline below the image has been laid out by now
     this.mapView.fit(false);
-    this.mapView.placed();
+    this.mapView.onPlaced();
     await this.seek(link.t);
     const isPlaced = applyView(this.mapView, link);
     await this.store.load();

@@ -82,19 +82,19 @@ function connect(root: HTMLElement, panes: Pane[], synced: SyncedPanes): void {
 type Actions = Parameters<typeof compareKeyBindings>[0];
 
 function connectButtons(root: HTMLElement, actions: Actions, synced: SyncedPanes): void {
-  const press = (name: string, run: () => void): HTMLElement | null => {
+  const onClick = (name: string, run: () => void): HTMLElement | null => {
     const button = root.querySelector<HTMLElement>(`[data-compare-action=${name}]`);
     button?.addEventListener("click", run);
     return button;
   };
-  const sync = press("sync", actions.toggleSync);
+  const sync = onClick("sync", actions.toggleSync);
   const showSynced = (isSynced: boolean): void => sync?.setAttribute("aria-pressed", String(isSynced));
   synced.on("synced", showSynced);
   showSynced(synced.isSynced);
-  press("scale", actions.matchScale);
-  press("fit", actions.fit);
-  press("add", actions.add);
-  press("keys", actions.openSheet);
+  onClick("scale", actions.matchScale);
+  onClick("fit", actions.fit);
+  onClick("add", actions.add);
+  onClick("keys", actions.openSheet);
   for (const button of root.querySelectorAll<HTMLElement>("[data-compare-toggle]")) {
     button.addEventListener("click", () => actions.toggle(button.dataset.compareToggle as "visible" | "names"));
   }

@@ -13,7 +13,7 @@ export interface StoredDraft<T> {
 
 export interface DraftShelf<T> {
   /** Drafts not used by another open tab, in order of creation. */
-  all: () => Promise<StoredDraft<T>[]>;
+  getAll: () => Promise<StoredDraft<T>[]>;
   /** False if the browser cannot keep it. */
   put: (id: string, value: T) => Promise<boolean>;
   remove: (id: string) => Promise<void>;
@@ -51,7 +51,7 @@ export class DraftStorage {
   shelf<T>(kind: string): DraftShelf<T> {
     const key = (id: string): string[] => [this.user, this.canvas, kind, id];
     return {
-      all: async () => {
+      getAll: async () => {
         const range = IDBKeyRange.bound([this.user, this.canvas, kind], [this.user, this.canvas, kind, []]);
         const rows = (await this.run("readonly", (store) => store.getAll(range))) as Row[] | null;
         const busy = await busyTabs();

@@ -16,13 +16,13 @@ export function rovingTarget(key: string, at: number, count: number): number | n
 export function rovingTabindex(toolbar: HTMLElement): void {
   const buttons = (): HTMLButtonElement[] =>
     [...toolbar.querySelectorAll<HTMLButtonElement>("button")].filter((button) => !button.disabled);
-  const hold = (focusable: HTMLElement): void => {
+  const makeFocusable = (focusable: HTMLElement): void => {
     for (const button of toolbar.querySelectorAll("button")) button.tabIndex = button === focusable ? 0 : -1;
   };
   const [first] = buttons();
-  if (first) hold(first);
+  if (first) makeFocusable(first);
   toolbar.addEventListener("focusin", (event) => {
-    if (event.target instanceof HTMLButtonElement) hold(event.target);
+    if (event.target instanceof HTMLButtonElement) makeFocusable(event.target);
   });
   toolbar.addEventListener("keydown", (event) => {
     const all = buttons();

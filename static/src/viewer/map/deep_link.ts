@@ -55,7 +55,7 @@ export function writeLink({ x, y, z, rot, roi, t }: LinkTarget): string {
 export function applyView(mapView: MapView, link: LinkTarget): boolean {
   if (link.x === null || link.y === null) return false;
   const { view } = mapView;
-  mapView.placed();
+  mapView.onPlaced();
   if (link.z !== null) view.setResolution(link.z);
   view.setRotation((link.rot * Math.PI) / 180);
   view.setCenter(mapFromL0([link.x, link.y]));

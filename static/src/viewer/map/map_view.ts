@@ -130,7 +130,7 @@ export class MapView {
       if (event.button !== 0) return;
       event.preventDefault();
       event.stopPropagation(); // the control's own drag moves the image on release
-      this.placed();
+      this.onPlaced();
       host.setPointerCapture(event.pointerId);
       centre(event);
     }, true);
@@ -161,14 +161,14 @@ export class MapView {
     for (const type of USER_EVENTS) {
       this.target.addEventListener(type, stop, { once: true, passive: true });
     }
-    this.placed = stop;
+    this.onPlaced = stop;
   }
 
   /** The view was set on purpose: a change of the map's size no longer fits the whole image. */
-  placed: () => void = () => undefined;
+  onPlaced: () => void = () => undefined;
 
   zoomBy(factor: number): void {
-    this.placed();
+    this.onPlaced();
     this.moves.zoomBy(factor);
   }
 
@@ -180,14 +180,14 @@ export class MapView {
 
   /** Zoom to one level-0 pixel per screen pixel. */
   fullResolution(): void {
-    this.placed();
+    this.onPlaced();
     this.moves.zoomTo(1);
   }
 
   /** Zoom to an objective's magnification; does nothing if the pixel size is unknown. */
   magnify(power: number): void {
     if (!this.canvas.mpp_x) return;
-    this.placed();
+    this.onPlaced();
     this.moves.zoomTo(resolutionAt(power, this.canvas.mpp_x));
   }
 
@@ -217,12 +217,12 @@ export class MapView {
   }
 
   goTo(place: ViewState): void {
-    this.placed();
+    this.onPlaced();
     this.moves.goTo(place);
   }
 
   zoomTo(extent: number[]): void {
-    this.placed();
+    this.onPlaced();
     this.moves.fit(extent, { padding: ZOOM_PADDING_PX, minResolution: ZOOM_CLOSEST_RESOLUTION });
   }
 }

@@ -51,7 +51,7 @@ export function canvasLayers(
   tiles.on("change:source", follow);
   follow();
   const thumbnail = thumbnailLayer(canvas, projection);
-  return { layers: thumbnail ? [thumbnail, tiles] : [tiles], retry: () => retry.now(), showRaw };
+  return { layers: thumbnail ? [thumbnail, tiles] : [tiles], retry: () => retry.retryNow(), showRaw };
 }
 
 /** The thumbnail stretched over the canvas: something to see while tiles load; also the overview. */

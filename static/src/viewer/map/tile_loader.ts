@@ -25,7 +25,7 @@ export class TileLoader {
     const level = this.levels[z];
     if (!level) throw new RangeError(`no level ${z}`);
     try {
-      return padded(await decoded(await this.fetchTile(z, x, y, signal), isRaw), level);
+      return padded(await decodeTile(await this.fetchTile(z, x, y, signal), isRaw), level);
     } catch (error) {
       if (signal?.aborted) throw new DOMException(`tile ${z}/${x}/${y}: no longer wanted`, "AbortError");
       throw error;
@@ -63,7 +63,7 @@ export class TileLoader {
   }
 }
 
-function decoded(tile: Blob, isRaw: boolean): Promise<ImageBitmap> {
+function decodeTile(tile: Blob, isRaw: boolean): Promise<ImageBitmap> {
   return createImageBitmap(tile, { colorSpaceConversion: isRaw ? "none" : "default" });
 }
 

@@ -17,8 +17,8 @@ export class TileRetry {
     private readonly leaving: AbortSignal = new AbortController().signal,
   ) {
     const options = { signal: leaving };
-    addEventListener("online", () => this.now(), options);
-    addEventListener("focus", () => this.failed.size && this.now(), options); // back from signing in elsewhere
+    addEventListener("online", () => this.retryNow(), options);
+    addEventListener("focus", () => this.failed.size && this.retryNow(), options); // back from signing in elsewhere
   }
 
   /** Watch the tiles of a source instead of the previous one. */
@@ -30,7 +30,7 @@ export class TileRetry {
   }
 
   /** Load what is missing now. */
-  now(): void {
+  retryNow(): void {
     this.failures = 0;
     this.retry();
   }

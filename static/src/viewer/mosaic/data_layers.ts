@@ -42,7 +42,7 @@ export class MosaicDataLayers {
     private readonly root: HTMLElement,
     private readonly component: MosaicComponentData,
     projection: Projection,
-    private readonly failed: (text: string) => void,
+    private readonly onError: (text: string) => void,
   ) {
     this.picture = new ImageOverlay(projection, { className: "mosaic-layer", opacity: FIRST_OPACITY });
     this.layer.setVisible(false);
@@ -102,7 +102,7 @@ export class MosaicDataLayers {
     } catch {
       this.painted.delete(name);
       this.hide();
-      this.failed("The layer could not be loaded.");
+      this.onError("The layer could not be loaded.");
     }
   }
 

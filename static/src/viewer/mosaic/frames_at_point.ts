@@ -44,8 +44,8 @@ export class FramesAtPoint {
       const frames = await roiFrames(this.mosaic.id, roi, signal);
       const share = new Map(frames.map((frame) => [frame, `${Math.round(100 * frame.share)} % of it`]));
       this.fill(frames, frames.length, (frame) => share.get(frame as RoiInFrame) ?? "");
-      if (frames.length === 0) this.say(`No frame sees ${name}.`);
-      else this.say(`${frames.length} ${frames.length === 1 ? "frame sees" : "frames see"} ${name}; it is projected into each, dashed.`);
+      if (frames.length === 0) this.showText(`No frame sees ${name}.`);
+      else this.showText(`${frames.length} ${frames.length === 1 ? "frame sees" : "frames see"} ${name}; it is projected into each, dashed.`);
     });
   }
 
@@ -57,13 +57,13 @@ export class FramesAtPoint {
     this.overlay.showMark(mark);
     this.overlay.showPointed(null);
     this.actions.open();
-    this.say(text);
+    this.showText(text);
     try {
       await answer(request.signal);
     } catch (error) {
       if (request.signal.aborted) return;
       this.list.replaceChildren();
-      this.say(error instanceof Error ? error.message : "The frames could not be found.");
+      this.showText(error instanceof Error ? error.message : "The frames could not be found.");
     }
   }
 
@@ -80,15 +80,15 @@ export class FramesAtPoint {
   private show([x, y]: Position, count: number, found: FrameAtPoint[]): void {
     this.fill(found, count, () => "");
     const where = `at ${Math.round(x)}, ${Math.round(y)} px`;
-    if (count === 0) this.say(`No frame saw the point ${where}.`);
-    else if (count > found.length) this.say(`${count} frames saw the point ${where}; the ${found.length} sharpest:`);
-    else this.say(`${count} ${count === 1 ? "frame" : "frames"} saw the point ${where}, the sharpest first.`);
+    if (count === 0) this.showText(`No frame saw the point ${where}.`);
+    else if (count > found.length) this.showText(`${count} frames saw the point ${where}; the ${found.length} sharpest:`);
+    else this.showText(`${count} ${count === 1 ? "frame" : "frames"} saw the point ${where}, the sharpest first.`);
   }
 
-  private fill(found: FrameAtPoint[], count: number, says: (frame: FrameAtPoint) => string): void {
+  private fill(found: FrameAtPoint[], count: number, textOf: (frame: FrameAtPoint) => string): void {
     required(this.root, "[data-frames-count]").textContent = String(count);
     const sharpest = Math.max(...found.map((frame) => frame.sharpness ?? 0), 1e-12);
-    this.list.replaceChildren(...found.map((frame) => this.row(frame, sharpest, says(frame))));
+    this.list.replaceChildren(...found.map((frame) => this.row(frame, sharpest, textOf(frame))));
     this.list.scrollTop = 0;
   }
 
@@ -134,7 +134,7 @@ export class FramesAtPoint {
     return both;
   }
 
-  private say(text: string): void {
+  private showText(text: string): void {
     required(this.root, "[data-frames-empty]").hidden = true;
     this.note.textContent = text;
     this.note.hidden = false;

@@ -108,20 +108,20 @@ export class MosaicView {
   /** ROIs of the video's frames, dashed; a note in the list of ROIs says that they are there. */
   private projected(mosaic: MosaicData, component: number): ProjectedLayer {
     const { root, labels, mapView, layer } = this.targets;
-    const projected = new ProjectedLayer(labels);
+    const addProjectedRois = new ProjectedLayer(labels);
     const layers = mapView.map.getLayers();
-    layers.insertAt(layers.getLength() - 1, projected.layer);
-    layer.on("display", ({ visible }) => projected.layer.setVisible(visible));
+    layers.insertAt(layers.getLength() - 1, addProjectedRois.layer);
+    layer.on("display", ({ visible }) => addProjectedRois.layer.setVisible(visible));
     void projectedOnComponent(mosaic.id, component)
       .then((rois) => {
-        projected.show(rois);
+        addProjectedRois.show(rois);
         const note = required(root, "[data-roi-projected]");
         note.hidden = rois.length === 0;
         const many = rois.length === 1 ? "1 region is" : `${rois.length} regions are`;
         note.textContent = `${many} projected from frames of the video (dashed). Click one to go there.`;
       })
       .catch(() => undefined);
-    return projected;
+    return addProjectedRois;
   }
 
   private showNotice(roi: ProjectedRoi): void {

@@ -25,7 +25,7 @@ export class SpanEnds {
   }
 
   /** First and last frame of the span in a video of `count` frames. */
-  within(count: number): [number, number] {
+  indexRange(count: number): [number, number] {
     return [this.from ?? 0, this.to ?? count - 1];
   }
 }

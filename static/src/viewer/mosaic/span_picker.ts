@@ -63,14 +63,14 @@ export class SpanPicker {
 
   private span(): Span {
     const { frames } = this.player;
-    const [from, to] = this.ends.within(frames.length);
+    const [from, to] = this.ends.indexRange(frames.length);
     const round = (seconds: number): number => Math.round(seconds * 1000) / 1000;
     return { start_s: round(frames.at(from).time_s), end_s: round(frames.at(to).time_s) };
   }
 
   private clipSpan(): ClipSpan | null {
     if (!this.ends.isSet) return null;
-    const [first, last] = this.ends.within(this.player.frames.length);
+    const [first, last] = this.ends.indexRange(this.player.frames.length);
     return { first, last };
   }
 
@@ -78,12 +78,12 @@ export class SpanPicker {
     required(this.root, "[data-span-clip-status]").textContent = "";
     const { isSet } = this.ends;
     this.carry(isSet ? this.span() : null);
-    this.player.loop = isSet && this.isLooping ? this.ends.within(this.player.frames.length) : null;
+    this.player.loop = isSet && this.isLooping ? this.ends.indexRange(this.player.frames.length) : null;
     required(this.root, "[data-span-loop]").setAttribute("aria-pressed", String(this.isLooping));
     const band = required(this.root, "[data-span-band]");
     band.hidden = required(this.root, "[data-span-bar]").hidden = !isSet;
     if (!isSet) return;
-    const [from, to] = this.ends.within(this.player.frames.length);
+    const [from, to] = this.ends.indexRange(this.player.frames.length);
     const last = Math.max(this.player.frames.length - 1, 1);
     band.style.left = `${(100 * from) / last}%`;
     band.style.right = `${100 - (100 * to) / last}%`;

@@ -60,7 +60,7 @@ export class FrameStatus {
    */
   paint(context: CanvasRenderingContext2D, top: number, height: number, xOf: (row: number) => number): void {
     const { reason: column, reasons } = this.columns;
-    for (const { from, to } of runs(column)) {
+    for (const { from, to } of equalRuns(column)) {
       const reason = reasons[column[from] ?? 0];
       const left = xOf(from);
       const isIn = reason?.code === "";
@@ -71,7 +71,7 @@ export class FrameStatus {
 }
 
 /** Stretches of equal values: `from` the first row of each up to `to`, which is not in it. */
-export function runs(values: number[]): { from: number; to: number }[] {
+export function equalRuns(values: number[]): { from: number; to: number }[] {
   const segments: { from: number; to: number }[] = [];
   values.forEach((value, row) => {
     const last = segments.at(-1);

@@ -49,11 +49,11 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     this.images = new FrameImages(video.frame_url, canvas.width * canvas.height * RGBA_BYTES);
     this.picture = new ImageOverlay(projection, { className: "canvas-frame", squaresBelow: SQUARES_BELOW });
     this.playback = new Playback(this.media, frames, (index) => {
-      this.show(this.playback.loop ? this.still() : this.media, index, false);
+      this.show(this.playback.loop ? this.captureStill() : this.media, index, false);
     });
     Object.assign(this.media, { muted: true, playsInline: true, preload: "auto", src: video.media_url });
-    this.media.addEventListener("ended", () => this.mediaEnded());
-    this.media.addEventListener("error", () => this.mediaFailed());
+    this.media.addEventListener("ended", () => this.handleMediaEnd());
+    this.media.addEventListener("error", () => this.handleMediaError());
   }
 
   static async open(canvas: CanvasData, projection: Projection): Promise<VideoPlayer> {
@@ -103,7 +103,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     try {
       if (!(await this.playback.start(this.index)) || this.isPlaying) return;
     } catch {
-      return this.mediaFailed();
+      return this.handleMediaError();
     }
     this.isPlaying = true;
     this.emit("loading", false); // a frame requested before is no longer needed
@@ -143,7 +143,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     this.setSpeed(SPEEDS[Math.min(Math.max(at + by, 0), SPEEDS.length - 1)] ?? 1);
   }
 
-  private mediaEnded(): void {
+  private handleMediaEnd(): void {
     if (!this.playback.repeat()) void this.pause();
   }
 
@@ -155,14 +155,14 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     this.emit("playing", false);
   }
 
-  private mediaFailed(): void {
+  private handleMediaError(): void {
     if (!this.media.hasAttribute("src")) return; // closed
     this.stopMedia();
     this.emit("error", "This video cannot be played here; stepping through its frames still works.");
   }
 
   /** Copy of the current media frame; at the end of a looped span the element runs past the last frame. */
-  private still(): HTMLCanvasElement {
+  private captureStill(): HTMLCanvasElement {
     this.stillSurface.width = this.media.videoWidth;
     this.stillSurface.height = this.media.videoHeight;
     this.stillSurface.getContext("2d")?.drawImage(this.media, 0, 0);

@@ -8,7 +8,7 @@ import { oncePerFrame } from "../lib/scheduling";
 import { slider, trackContext } from "../lib/slider";
 import { timeText } from "../lib/units";
 import type { RoiState } from "../rois/store/roi_state";
-import { driftOn, keyFrames } from "../rois/shapes/track";
+import { uncertaintyPxAt, keyFrames } from "../rois/shapes/track";
 import { filmstrip } from "./filmstrip";
 import type { VideoPlayer } from "./player";
 import { connectSpeed } from "./playback_speed";
@@ -113,7 +113,7 @@ export class Timeline {
     const top = marks.height - ((lane % LANES) + 1) * (height + devicePixelRatio);
     const last = Math.max(player.frames.length - 1, 1);
     const xOf = (index: number): number => (marks.width * index) / last;
-    const keys = keyFrames(state.tracked);
+    const keys = keyFrames(state.trackedOutline);
     const worst = DRIFT_SHARE * Math.sqrt(Math.max(state.server?.area_px ?? 1, 1));
     keys.forEach((key, at) => {
       const next = keys[at + 1];
@@ -121,7 +121,7 @@ export class Timeline {
       const [left, right] = [xOf(key.index), xOf(next.index)];
       context.fillStyle = this.labels.colorOf(state.label);
       context.fillRect(left, top, right - left, height);
-      context.fillStyle = `rgb(200 0 0 / ${Math.min(driftOn(state.tracked, key.index + 0.5) / worst, 1)})`;
+      context.fillStyle = `rgb(200 0 0 / ${Math.min(uncertaintyPxAt(state.trackedOutline, key.index + 0.5) / worst, 1)})`;
       context.fillRect(left, top, right - left, height / 2);
     });
     for (const key of keys) {
@@ -144,9 +144,9 @@ export class Timeline {
       const xOf = (row: number): number => (marks.width * Math.max((indices[row] ?? (indices[row - 1] ?? 0) + 1) - 0.5, 0)) / last;
       frameStatus.paint(context, marks.height - height, height, xOf);
     }
-    const tracked = this.store.live().filter((state) => state.track.length > 0);
+    const tracked = this.store.existingObjects().filter((state) => state.track.length > 0);
     tracked.forEach((state, lane) => this.drawTrack(context, state, lane));
-    for (const state of this.store.live()) {
+    for (const state of this.store.existingObjects()) {
       if (!state.frame || state.track.length) continue;
       const x = (marks.width * player.frames.nearest(state.frame.pts)) / last;
       context.fillStyle = this.labels.colorOf(state.label);

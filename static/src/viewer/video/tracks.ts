@@ -28,7 +28,7 @@ export interface TrackParts {
 }
 
 type TrackAction = "before" | "after" | "key" | "outside" | "begin" | "end" | "follow" | "back" | "cancel" | "leave";
-type Change = (roi: RoiState["tracked"], frame: FrameRef) => KeyFrame[] | null;
+type Change = (roi: RoiState["trackedOutline"], frame: FrameRef) => KeyFrame[] | null;
 
 export class Tracks {
   /** The ROI that was selected last: it stays the target of changes on frames where it is absent. */
@@ -82,7 +82,7 @@ export class Tracks {
   private go(by: 1 | -1): void {
     const { active, player } = this;
     if (!active) return this.parts.notice.show("Select a region first.");
-    const to = nextKeyFrame(active.tracked, player.index, by);
+    const to = nextKeyFrame(active.trackedOutline, player.index, by);
     if (to === null) return this.parts.notice.show(by > 0 ? "No later key frame." : "No earlier key frame.");
     void player.seek(to).then(() => this.select(active));
   }
@@ -106,7 +106,7 @@ export class Tracks {
     const { notice, edits, layer } = this.parts;
     const { frame } = player;
     if (!active || active.deleted || !frame) return notice.show("Select a region first.");
-    const track = make(active.tracked, frame);
+    const track = make(active.trackedOutline, frame);
     if (track === null) return notice.show("It has no other key frame: delete the region instead.");
     if (track === active.track) return notice.show("This frame is already a key frame.");
     edits.change(active, { track }, label);
@@ -122,9 +122,9 @@ export class Tracks {
     if (!active || !player.frame) return notice.show("Select a region first.");
     if (this.job) return notice.show("It is already being followed.");
     const from = player.frame.index;
-    const outline = outlineOn(active.tracked, from);
+    const outline = outlineOn(active.trackedOutline, from);
     if (!outline) return notice.show("It is not on this frame: press Y for a key frame here.");
-    if (!keyFrames(active.tracked).some((key) => key.index === from)) this.keyHere();
+    if (!keyFrames(active.trackedOutline).some((key) => key.index === from)) this.keyHere();
     try {
       if (!(await isSaved(active))) return notice.show("This region is not saved yet. Try again in a moment.");
       const version = active.server?.version ?? 0;
@@ -143,7 +143,7 @@ export class Tracks {
   }
 
   private async wait(state: RoiState, job: Job): Promise<void> {
-    const now = await waitForJob(job, (one) => this.say(one));
+    const now = await waitForJob(job, (one) => this.showProgress(one));
     const { notice } = this.parts;
     if (now.state !== "succeeded") return notice.show(now.error?.message || "Following was cancelled.");
     await this.take(state);
@@ -168,7 +168,7 @@ export class Tracks {
     if (this.job) await call(`${API_ROOT}/jobs/${this.job}/cancel/`, { method: "POST" }).catch(() => undefined);
   }
 
-  private say({ progress: { done, total }, state }: Job): void {
+  private showProgress({ progress: { done, total }, state }: Job): void {
     const text = state === "queued" ? "Waiting…" : `Following… frame ${done} of ${total}`;
     required(this.row, "[data-track-state]").textContent = text;
   }
@@ -177,7 +177,7 @@ export class Tracks {
     const { active, player, row } = this;
     row.hidden = active === null;
     if (!active) return;
-    const { tracked } = active;
+    const { trackedOutline: tracked } = active;
     const keys = keyFrames(tracked);
     const here = keys.find((key) => key.index === player.index);
     row.toggleAttribute("data-following", this.job !== null);
@@ -201,14 +201,14 @@ async function isSaved(state: RoiState): Promise<boolean> {
   return false;
 }
 
-function nearestOutline(roi: RoiState["tracked"], index: number): ReturnType<typeof outlineOn> {
+function nearestOutline(roi: RoiState["trackedOutline"], index: number): ReturnType<typeof outlineOn> {
   const shown = keyFrames(roi).filter((key) => key.geometry !== null);
   const [first] = shown.sort((a, b) => Math.abs(a.index - index) - Math.abs(b.index - index));
   return first?.geometry ? { geometry: first.geometry, shape: first.shape } : null;
 }
 
 /** "3 key frames, 12 to 80 · followed here, ± 0.4 px". */
-function stateText({ tracked, isInView }: RoiState, keys: KeyFrame[], here: KeyFrame | undefined, index: number): string {
+function stateText({ trackedOutline: tracked, isInView }: RoiState, keys: KeyFrame[], here: KeyFrame | undefined, index: number): string {
   if (!tracked.track.length) return isInView ? "on this frame only" : "on another frame";
   const span = `${keys.length} key frames, ${(keys[0]?.index ?? 0) + 1} to ${(keys.at(-1)?.index ?? 0) + 1}`;
   if (here?.outside || !outlineOn(tracked, index)) return `${span} · not on this frame`;

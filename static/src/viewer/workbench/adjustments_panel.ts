@@ -27,7 +27,7 @@ export class AdjustmentsPanel {
   ) {
     this.host = required(root, "[data-adjustments-panel]");
     this.filter = new AdjustmentsFilter(required(root, ".stage"));
-    this.shown.addEventListener("change", () => this.change({ shown: this.shown.value as Shown }));
+    this.channelSelect.addEventListener("change", () => this.change({ shown: this.channelSelect.value as Shown }));
     for (const name of SLIDERS) {
       const input = this.slider(name);
       input.addEventListener("input", () => this.change({ [name]: valueOf(name, input.valueAsNumber) }));
@@ -49,10 +49,10 @@ export class AdjustmentsPanel {
       button.setAttribute("aria-expanded", String(!this.host.hidden));
     }
     if (this.host.hidden) this.targets.giveFocus();
-    else this.shown.focus();
+    else this.channelSelect.focus();
   }
 
-  private get shown(): HTMLSelectElement {
+  private get channelSelect(): HTMLSelectElement {
     return required<HTMLSelectElement>(this.host, "[data-adjustments-channel]");
   }
 
@@ -94,7 +94,7 @@ export class AdjustmentsPanel {
   }
 
   private reset(): void {
-    this.shown.value = UNADJUSTED.shown;
+    this.channelSelect.value = UNADJUSTED.shown;
     for (const name of SLIDERS) this.slider(name).value = "0";
     this.change(UNADJUSTED);
     if (!this.profile || !this.isRaw) return;

@@ -28,7 +28,7 @@ export function connectSuggestions(parts: Parts, tools: Tools, context: DrawCont
   };
   const keys = { accept, dismiss: () => suggestion.dismiss(), step: (by: number) => suggestion.step(by) };
   followClicks(parts, tools, context, suggestion, accept);
-  bar(parts.root, suggestion, keys);
+  connectSuggestionBar(parts.root, suggestion, keys);
   suggestion.on("change", (state) => {
     if (state !== "none") notice.hide(); // replaced by the bar
   });
@@ -56,7 +56,7 @@ function followClicks({ mapView }: Parts, tools: Tools, context: DrawContext, su
   });
 }
 
-function bar(root: HTMLElement, suggestion: OutlineSuggestion, { accept, dismiss }: SuggestionActions): void {
+function connectSuggestionBar(root: HTMLElement, suggestion: OutlineSuggestion, { accept, dismiss }: SuggestionActions): void {
   const host = required(root, "[data-suggestion]");
   const range = required<HTMLInputElement>(host, "input");
   const text = required(host, "[data-suggestion-text]");

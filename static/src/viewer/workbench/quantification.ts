@@ -66,8 +66,8 @@ class QuantificationPage {
 
   private async start(): Promise<void> {
     const roi = this.roi;
-    if (!roi?.server) return this.say("This region is not saved yet. Try again in a moment.");
-    if (!isArea(roi.geometry)) return this.say("Points and lines have no area to measure.");
+    if (!roi?.server) return this.showStatus("This region is not saved yet. Try again in a moment.");
+    if (!isArea(roi.geometry)) return this.showStatus("Points and lines have no area to measure.");
     this.loading.abort();
     this.loading = new AbortController();
     const { signal } = this.loading;
@@ -77,22 +77,22 @@ class QuantificationPage {
 
   private async wait(roi: RoiState, job: Job, signal: AbortSignal): Promise<void> {
     this.page.setAttribute("aria-busy", "true");
-    const reason = await failureReason(job, (text) => this.say(text), signal);
+    const reason = await failureReason(job, (text) => this.showStatus(text), signal);
     this.showFigures(await figuresOf(roi.id, signal));
-    if (reason) this.say(reason);
+    if (reason) this.showStatus(reason);
   }
 
   private async run(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      if (!signal.aborted) this.say(error instanceof ApiError ? error.message : "That did not work. Try again.");
+      if (!signal.aborted) this.showStatus(error instanceof ApiError ? error.message : "That did not work. Try again.");
     } finally {
       if (!signal.aborted) this.page.removeAttribute("aria-busy");
     }
   }
 
-  private say(text: string): void {
+  private showStatus(text: string): void {
     this.status.textContent = text;
   }
 
@@ -106,7 +106,7 @@ class QuantificationPage {
     table.hidden = !figures;
     required(this.page, "[data-quantification-more]").hidden = !figures;
     this.toggle.disabled = !figures?.nucleus_count || (found?.is_stale ?? true);
-    this.say(found ? figureNotes(found) : "");
+    this.showStatus(found ? figureNotes(found) : "");
     void this.showNuclei();
   }
 

@@ -129,7 +129,7 @@ async function loadLabels(canvas: CanvasData, notice: StageNotice): Promise<Labe
     return await Labels.load(canvas.id);
   } catch {
     notice.show("The labels could not be loaded. Reload the page to choose labels.");
-    return Labels.none();
+    return Labels.empty();
   }
 }
 
@@ -148,7 +148,7 @@ function startVideo({ root, store, layer, labels, notice, miniMap, leaving }: Pa
   miniMap?.on("frameStatus", ({ frameStatus }) => bar.showFrameStatus(frameStatus));
   player.on("error", (text) => notice.show(text));
   player.on("frame", ({ frame }) => {
-    const moved = store.live().filter((state) => state.view(frame) && state.track.length);
+    const moved = store.existingObjects().filter((state) => state.view(frame) && state.track.length);
     layer.setFilter("frame", (state) => {
       state.view(player.frame); // also one that was loaded after the frame was shown
       return state.isInView;

@@ -5,7 +5,7 @@ const KEY = "tessera-tray";
 const ROOM = "(min-width: 75rem)";
 
 export class TrayState {
-  private isOpen: boolean | null = stored();
+  private isOpen: boolean | null = readStored();
 
   /** Show the state on a page whose `data-image-count` is the number of images. */
   apply(root: HTMLElement): void {
@@ -25,7 +25,7 @@ export class TrayState {
   }
 }
 
-function stored(): boolean | null {
+function readStored(): boolean | null {
   try {
     const text = localStorage.getItem(KEY);
     return text === null ? null : text === "open";

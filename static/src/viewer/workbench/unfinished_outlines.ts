@@ -13,21 +13,21 @@ export function connectUnfinishedOutlines(parts: Parts, tools: Tools): Unfinishe
   mapView.map.addLayer(shown.layer);
   const show = (): void => shown.show(outlines.ofFrame(player?.frame ?? null));
   outlines.on("change", show);
-  tools.on("drawn", (outline) => outlines.drawn(outline));
-  tools.on("ended", (id) => outlines.finished(id));
+  tools.on("drawn", (outline) => outlines.handlePoint(outline));
+  tools.on("ended", (id) => outlines.handleEnd(id));
   tools.on("cancelled", (outline) => {
-    outlines.cancelled(outline);
+    outlines.cancel(outline);
     notice.show("Outline cancelled.", { label: "Go on", run: () => outlines.resume(outline) });
   });
   tools.on("left", (outline) => {
-    outlines.left(outline);
+    outlines.putAside(outline);
     notice.show("The outline is kept. P continues it.", { label: "Go on", run: () => outlines.resume(outline) });
   });
   tools.on("tool", (tool) => {
     if (tool === "polygon") outlines.resumeLast(player?.frame ?? null);
   });
   player?.on("frame", () => {
-    tools.frameChanged();
+    tools.handleFrameChange();
     show();
   });
   return outlines;

@@ -45,7 +45,7 @@ describe("applyView", () => {
   const projection = projectionOf(canvas());
   const view = (): View => new View({ projection, center: [0, 0], resolution: 1, maxResolution: 64, minResolution: 1 / 16 });
 
-  const mapOf = (seen: View): MapView => ({ view: seen, placed: () => undefined }) as unknown as MapView;
+  const mapOf = (seen: View): MapView => ({ view: seen, onPlaced: () => undefined }) as unknown as MapView;
 
   it("leaves the view alone where the link names no place", () => {
     const untouched = view();

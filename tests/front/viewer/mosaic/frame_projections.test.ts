@@ -18,7 +18,7 @@ it("asks the mosaic only for frames of its span", () => {
   const map = new Emitter<Record<string, unknown>>();
   const targets = {
     mapView: { map: { getLayers: () => ({ getLength: () => 1, insertAt: () => undefined }) } },
-    labels: Labels.none(),
+    labels: Labels.empty(),
     layer: new Emitter(),
     tools: new Emitter(),
   };

@@ -20,7 +20,7 @@ const ROI: ProjectedRoi = {
 };
 
 it("says where it was drawn, and how sure its place is", () => {
-  const labels = Labels.none();
+  const labels = Labels.empty();
   expect(projectedText(ROI, labels)).toBe("A region: projected from frame 8 of the video, ± 0.46 px.");
   const ofMosaic = { ...ROI, name: "Polyp", frame_index: null, uncertainty_px: null };
   expect(projectedText(ofMosaic, labels)).toBe("Polyp: projected from the mosaic.");
@@ -32,7 +32,7 @@ it("leads to where it was drawn, and to the frame", () => {
 });
 
 it("is found inside its outline, in level-0 pixels", () => {
-  const layer = new ProjectedLayer(Labels.none());
+  const layer = new ProjectedLayer(Labels.empty());
   layer.show([ROI]);
   expect(layer.at([105, 105], 1)).toBe(ROI);
   expect(layer.at([120, 105], 1)).toBeNull();

@@ -5,16 +5,16 @@ import { SpanEnds, estimateText } from "@/viewer/mosaic/span_ends";
 describe("SpanEnds", () => {
   it("is the whole video until an end is set", () => {
     const ends = new SpanEnds();
-    expect([ends.isSet, ends.within(100)]).toEqual([false, [0, 99]]);
+    expect([ends.isSet, ends.indexRange(100)]).toEqual([false, [0, 99]]);
   });
 
   it("may be open at one end", () => {
     const ends = new SpanEnds();
     ends.begin(40);
-    expect([ends.isSet, ends.within(100)]).toEqual([true, [40, 99]]);
+    expect([ends.isSet, ends.indexRange(100)]).toEqual([true, [40, 99]]);
     ends.clear();
     ends.end(40);
-    expect(ends.within(100)).toEqual([0, 40]);
+    expect(ends.indexRange(100)).toEqual([0, 40]);
   });
 
   it("gives up the other end where it would lie on the wrong side", () => {
@@ -22,9 +22,9 @@ describe("SpanEnds", () => {
     ends.begin(10);
     ends.end(20);
     ends.begin(20);
-    expect(ends.within(100)).toEqual([20, 99]);
+    expect(ends.indexRange(100)).toEqual([20, 99]);
     ends.end(5);
-    expect(ends.within(100)).toEqual([0, 5]);
+    expect(ends.indexRange(100)).toEqual([0, 5]);
   });
 
   it("never ends before it begins", () => {
@@ -33,7 +33,7 @@ describe("SpanEnds", () => {
       const index = (i * 37) % 100;
       if (i % 3) ends.begin(index);
       else ends.end(index);
-      const [from, to] = ends.within(100);
+      const [from, to] = ends.indexRange(100);
       expect(from).toBeLessThanOrEqual(to);
     }
   });

@@ -52,7 +52,7 @@ describe("many at once", () => {
       { state: state("r2"), patch: { name: "new" } },
       { state: copy, deleted: false },
     ]);
-    expect(store.live().map(({ id }) => id)).toEqual(["r2", "r3", copy.id]);
+    expect(store.existingObjects().map(({ id }) => id)).toEqual(["r2", "r3", copy.id]);
     await saved();
     expect(server.rois.get(copy.id)).toMatchObject({ name: "copy", deleted_at: null });
     history.undo();

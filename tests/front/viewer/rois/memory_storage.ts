@@ -4,7 +4,7 @@ import type { DraftShelf } from "@/viewer/lib/draft_storage";
 export function memoryShelf<T>(): DraftShelf<T> {
   const rows = new Map<string, T>();
   return {
-    all: () => Promise.resolve([...rows].map(([id, value]) => ({ id, value }))),
+    getAll: () => Promise.resolve([...rows].map(([id, value]) => ({ id, value }))),
     put: (id, value) => Promise.resolve(Boolean(rows.set(id, value))),
     remove: (id) => Promise.resolve(void rows.delete(id)),
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { FrameStatus, runs } from "@/viewer/video/frame_status";
+import { FrameStatus, equalRuns } from "@/viewer/video/frame_status";
 
 /** Five frames of which two are in the mosaic, on components 0 and 1. */
 const STATUS = new FrameStatus({
@@ -51,10 +51,10 @@ describe("FrameStatus", () => {
 });
 
 it("runs are stretches of equal values that follow each other without a gap", () => {
-  expect(runs([7, 7, 2, 2, 2, 7])).toEqual([
+  expect(equalRuns([7, 7, 2, 2, 2, 7])).toEqual([
     { from: 0, to: 2 },
     { from: 2, to: 5 },
     { from: 5, to: 6 },
   ]);
-  expect(runs([])).toEqual([]);
+  expect(equalRuns([])).toEqual([]);
 });

@@ -39,7 +39,7 @@ interface BatchStep {
 export interface SaveKind<F extends object, S extends SavedObject & F, T extends SavedState<F, S>> {
   /** Name of the kind in messages. */
   noun: string;
-  merge: { same: (a: VersionOf<F>, b: VersionOf<F>) => boolean };
+  merge: { isSame: (a: VersionOf<F>, b: VersionOf<F>) => boolean };
   versionOf: (object: S) => VersionOf<F>;
   /** Fields that a request carries. */
   bodyOf: (state: T, step: Step) => Partial<F>;
@@ -339,7 +339,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
       state.attempt = null;
       state.problem = null;
     } catch (error) {
-      await this.failed(state, step, error);
+      await this.handleFailure(state, step, error);
       this.emit("waiting", state);
       this.emit("troubled", state);
       return this.publishReport();
@@ -370,7 +370,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
     if (state.adopt(object, sent)) this.emit("adopted", state);
   }
 
-  private async failed(state: T, step: Step, error: unknown): Promise<void> {
+  private async handleFailure(state: T, step: Step, error: unknown): Promise<void> {
     if (!(error instanceof ApiError)) throw error;
     if (isRetryable(error)) return this.retryLater(state, error);
     state.attempt = null; // it was answered
@@ -388,7 +388,7 @@ export class Autosave<F extends object, S extends SavedObject & F, T extends Sav
     try {
       const theirs = current ?? (await this.kind.get(state.id));
       const isAgreed = state.deleted && theirs.deleted_at !== null;
-      if (!isAgreed && !this.kind.merge.same(state.version, this.kind.versionOf(theirs))) return this.raiseConflict(state, theirs);
+      if (!isAgreed && !this.kind.merge.isSame(state.version, this.kind.versionOf(theirs))) return this.raiseConflict(state, theirs);
       state.server = theirs;
       state.dirty.clear();
       this.schedule(state, 0);

@@ -84,7 +84,7 @@ export class Conflicts {
     kind: ConflictKind<F, S, T, K>,
   ): void {
     sync.on("conflict", (conflict) => this.add(openConflict(conflict, kind)));
-    sync.on("settled", ({ id }) => this.settled(id));
+    sync.on("settled", ({ id }) => this.closeSettled(id));
   }
 
   private add(conflict: OpenConflict): void {
@@ -95,7 +95,7 @@ export class Conflicts {
   }
 
   /** Close a conflict whose object was discarded elsewhere on the page. */
-  private settled(id: string): void {
+  private closeSettled(id: string): void {
     const at = this.waiting.findIndex((conflict) => conflict.id === id);
     if (at < 0) return;
     const [gone] = this.waiting.splice(at, 1);
@@ -124,11 +124,11 @@ export class Conflicts {
     const note = required(this.dialog, "[data-merge-review]");
     note.hidden = !conflict.note;
     note.textContent = conflict.note;
-    this.chosen(conflict);
+    this.handleChoice(conflict);
   }
 
   /** Update the dialog after a choice: the result, and whether all fields are chosen. */
-  private chosen(conflict: OpenConflict): void {
+  private handleChoice(conflict: OpenConflict): void {
     this.saveButton.disabled = !conflict.isDecided(this.choices);
     conflict.draw(this.choices);
   }
@@ -143,7 +143,7 @@ export class Conflicts {
         change: () => {
           this.choices[field] = side;
           const first = this.waiting[0];
-          if (first) this.chosen(first);
+          if (first) this.handleChoice(first);
         },
       });
       const line = element("span", { class: `merge-line merge-line--${side}`, "aria-hidden": "true" });
@@ -190,14 +190,14 @@ function openConflict<F extends object, S extends SavedObject & F, T extends Sav
   const { state, theirs, base } = conflict;
   const { merge } = kind;
   const other = kind.versionOf(theirs);
-  const typed = (choices: Choices): Choices<K> => choices as Choices<K>;
+  const typedChoices = (choices: Choices): Choices<K> => choices as Choices<K>;
   return {
     ...{ id: state.id, version: theirs.version, noun: kind.noun, note: kind.note?.(theirs) ?? "" },
     automaticChoices: merge.automaticChoices(base, state.version, other),
     allOf: (side) => merge.allOf(side, state.version, other),
     rows: () => {
       const mine = state.version;
-      return merge.differing(mine, other).map((field) => ({
+      return merge.differingFields(mine, other).map((field) => ({
         field: String(field),
         name: kind.fieldNames[field],
         before: base ? kind.textBefore(field, base) : "not known",
@@ -205,10 +205,10 @@ function openConflict<F extends object, S extends SavedObject & F, T extends Sav
         texts: { mine: kind.text(field, mine, base, "mine"), theirs: kind.text(field, other, base, "theirs") },
       }));
     },
-    isDecided: (choices) => merge.merged(state.version, other, typed(choices)) !== null,
-    draw: (choices) => kind.draw?.(choices && conflict, typed(choices ?? {})),
+    isDecided: (choices) => merge.mergedVersion(state.version, other, typedChoices(choices)) !== null,
+    draw: (choices) => kind.draw?.(choices && conflict, typedChoices(choices ?? {})),
     save: (choices) => {
-      const result = merge.merged(state.version, other, typed(choices));
+      const result = merge.mergedVersion(state.version, other, typedChoices(choices));
       if (result) kind.save(state, theirs, result);
     },
     revisions: () => kind.revisions(state.id),

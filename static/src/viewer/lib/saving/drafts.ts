@@ -6,7 +6,7 @@ import type { Emitter } from "../events";
 interface Storable<V> {
   id: string;
   /** Form in local storage. */
-  stored: () => V;
+  toStored: () => V;
 }
 
 interface SyncEvents<T> {
@@ -37,7 +37,7 @@ export class Drafts<V, T extends Storable<V> = Storable<V>> {
 
   /** Hold and send what an earlier visit left, first to last. Returns how many there were. */
   async replay(): Promise<number> {
-    const drafts = await this.shelf.all();
+    const drafts = await this.shelf.getAll();
     for (const { value } of drafts) this.store.holdStored(value);
     return drafts.length;
   }
@@ -46,7 +46,7 @@ export class Drafts<V, T extends Storable<V> = Storable<V>> {
     this.count += 1;
     const mark = this.count;
     this.unstored.set(state.id, mark);
-    const isDone = await this.shelf.put(state.id, state.stored());
+    const isDone = await this.shelf.put(state.id, state.toStored());
     if (isDone && this.unstored.get(state.id) === mark) this.unstored.delete(state.id);
   }
 

@@ -53,7 +53,7 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
   merge(state: T, theirs: S, result: VersionOf<F>): void {
     const mine = state.version;
     const theirVersion = this.kind.versionOf(theirs);
-    const other = this.kind.merge.same(result, theirVersion) ? mine : theirVersion;
+    const other = this.kind.merge.isSame(result, theirVersion) ? mine : theirVersion;
     const wasDeleted = state.deleted;
     state.acceptServer(theirs);
     this.store.emitChange(state, wasDeleted);
@@ -104,8 +104,8 @@ export class Edits<F extends object, S extends SavedObject & F, T extends SavedS
       { ...now, ...from },
       { ...now, ...to },
     ];
-    const isTouched = to.deleted === true || !merge.same(now, base);
-    if (state.remoteVersions === step.remoteVersions || !isTouched || !state.server || merge.same(now, desired)) {
+    const isTouched = to.deleted === true || !merge.isSame(now, base);
+    if (state.remoteVersions === step.remoteVersions || !isTouched || !state.server || merge.isSame(now, desired)) {
       return this.set(state, to);
     }
     step.remoteVersions = state.remoteVersions;

@@ -13,19 +13,19 @@ export class Merge<V extends object, K extends keyof V> {
   ) {}
 
   /** The fields in which two versions differ. */
-  differing(a: V, b: V): K[] {
+  differingFields(a: V, b: V): K[] {
     return this.fields.filter((field) => !this.sameField(field, a, b));
   }
 
-  same(a: V, b: V): boolean {
-    return this.differing(a, b).length === 0;
+  isSame(a: V, b: V): boolean {
+    return this.differingFields(a, b).length === 0;
   }
 
   /** Choices without a conflict: fields changed by one side only. The user decides the rest. */
   automaticChoices(base: V | null, mine: V, theirs: V): Choices<K> {
     const choices: Choices<K> = {};
     if (!base) return choices;
-    for (const field of this.differing(mine, theirs)) {
+    for (const field of this.differingFields(mine, theirs)) {
       if (this.sameField(field, base, mine)) choices[field] = "theirs";
       else if (this.sameField(field, base, theirs)) choices[field] = "mine";
     }
@@ -35,14 +35,14 @@ export class Merge<V extends object, K extends keyof V> {
   /** All fields that differ from one side. */
   allOf(side: Side, mine: V, theirs: V): Choices<K> {
     const choices: Choices<K> = {};
-    for (const field of this.differing(mine, theirs)) choices[field] = side;
+    for (const field of this.differingFields(mine, theirs)) choices[field] = side;
     return choices;
   }
 
   /** The merged version; null while a differing field is not chosen. */
-  merged(mine: V, theirs: V, choices: Choices<K>): V | null {
+  mergedVersion(mine: V, theirs: V, choices: Choices<K>): V | null {
     const result = { ...theirs };
-    for (const field of this.differing(mine, theirs)) {
+    for (const field of this.differingFields(mine, theirs)) {
       if (!choices[field]) return null;
       if (choices[field] !== "mine") continue;
       result[field] = mine[field];

@@ -37,10 +37,10 @@ export class PendingChanges {
     private readonly changes: () => PendingChange[],
   ) {
     this.dialog = required<HTMLDialogElement>(root, "[data-dialog=pending]");
-    const on = (selector: string, run: () => void): void =>
+    const onClick = (selector: string, run: () => void): void =>
       required(this.dialog, selector).addEventListener("click", run);
-    on("[data-pending-retry]", () => queue.retryNow());
-    on("[data-pending-discard]", () => changes().forEach(({ discard }) => discard()));
+    onClick("[data-pending-retry]", () => queue.retryNow());
+    onClick("[data-pending-discard]", () => changes().forEach(({ discard }) => discard()));
     queue.onStatus(() => {
       if (this.dialog.open) this.show();
     });

@@ -35,7 +35,7 @@ export abstract class SavedStore<F extends object, S extends SavedObject & F, T 
   /** Load an object that is referred to elsewhere; does nothing if it does not exist. */
   abstract fetchOne(id: string): Promise<void>;
 
-  live(): T[] {
+  existingObjects(): T[] {
     return [...this.states.values()].filter((state) => !state.deleted);
   }
 
@@ -67,7 +67,7 @@ export abstract class SavedStore<F extends object, S extends SavedObject & F, T 
   }
 
   /** Add an object stored on this computer, and send it. */
-  hold(state: T): void {
+  addStored(state: T): void {
     if (this.states.has(state.id)) return;
     this.states.set(state.id, state);
     if (!state.deleted) this.emit("added", [state]);

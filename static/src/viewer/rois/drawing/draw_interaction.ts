@@ -59,7 +59,7 @@ const ellipseBetween: GeometryFunction = (coordinates, geometry) => {
 };
 
 /** A third of the view wide and high, in its middle. */
-export function drawnInView(tool: "rectangle" | "ellipse", [left = 0, low = 0, right = 0, high = 0]: Extent): Polygon {
+export function shapeInView(tool: "rectangle" | "ellipse", [left = 0, low = 0, right = 0, high = 0]: Extent): Polygon {
   const [x, y, width, height] = [(left + right) / 2, (low + high) / 2, (right - left) / 6, (high - low) / 6];
   const box: Extent = [x - width, y - height, x + width, y + height];
   return tool === "rectangle" ? fromExtent(box) : new Polygon(ringsOnMap(ellipseIn(boundsFromExtent(box))));
@@ -72,7 +72,7 @@ function ringsOnMap(outline: RoiGeometry): number[][][] {
 
 /** The outline to keep of what was drawn, in parts if it crosses itself; null if it is too small to be meant. */
 export function drawnOutline(drawn: Polygon, tool: DrawTool, resolution: number): AreaGeometry | null {
-  const outline = tool === "freehand" ? thinned(drawn, FREEHAND_GRID_SCREEN_PX * resolution) : drawn;
+  const outline = tool === "freehand" ? simplifyOnGrid(drawn, FREEHAND_GRID_SCREEN_PX * resolution) : drawn;
   const leastPx2 = SMALLEST_DRAWN_SCREEN_PX2 * resolution * resolution;
   const geometry = geometryToL0(outline) as PolygonGeometry;
   const parts = uncrossed(geometry.coordinates[0] ?? [], leastPx2);
@@ -80,7 +80,7 @@ export function drawnOutline(drawn: Polygon, tool: DrawTool, resolution: number)
   return outline.getArea() < leastPx2 ? null : geometry;
 }
 
-function thinned(drawn: Polygon, gridPx: number): Polygon {
+function simplifyOnGrid(drawn: Polygon, gridPx: number): Polygon {
   const simple = drawn.simplify(gridPx); // for a polygon, OpenLayers rounds the points to a grid
   return simple instanceof Polygon && simple.getArea() > 0 ? simple : drawn;
 }

@@ -57,7 +57,7 @@ export class FixedSizePlanner {
   }
 
   /** The reason why fewer regions were placed than requested; empty if all were. */
-  shortfall(placed: number): string {
+  shortfallText(placed: number): string {
     if (placed === this.count) return "";
     const { insideRegion, onTissue, kind } = this.chosen;
     if (kind !== "grid") return `The image is smaller than a ${kind} of this size, so nothing was placed.`;

@@ -43,7 +43,7 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
 
   /** Load outlines left unfinished by an earlier visit, also after a crash. */
   async load(): Promise<void> {
-    for (const { value } of await this.shelf.all()) {
+    for (const { value } of await this.shelf.getAll()) {
       if (value.points.length >= POINTS_WORTH_KEEPING) this.setAside.set(value.id, value);
     }
     this.onProgress();
@@ -59,17 +59,17 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
   }
 
   /** Store an outline after each point, so that a crash does not lose it. */
-  drawn(outline: UnfinishedOutline): void {
+  handlePoint(outline: UnfinishedOutline): void {
     void this.shelf.put(outline.id, outline);
   }
 
   /** The outline became an ROI or was discarded. */
-  finished(id: string): void {
+  handleEnd(id: string): void {
     void this.shelf.remove(id);
   }
 
   /** Discard the outline on Esc; undo restores it. */
-  cancelled(outline: UnfinishedOutline): void {
+  cancel(outline: UnfinishedOutline): void {
     let removed = outline;
     this.forget(outline.id);
     this.history.record({
@@ -83,8 +83,8 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
   }
 
   /** Set the outline aside for another tool or frame. */
-  left(outline: UnfinishedOutline): void {
-    if (outline.points.length < POINTS_WORTH_KEEPING) return this.cancelled(outline);
+  putAside(outline: UnfinishedOutline): void {
+    if (outline.points.length < POINTS_WORTH_KEEPING) return this.cancel(outline);
     let stored = outline;
     this.keep(stored);
     this.history.record({
@@ -106,7 +106,7 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
   resume(outline: UnfinishedOutline): void {
     this.setAside.delete(outline.id);
     this.onProgress();
-    this.drawn(outline);
+    this.handlePoint(outline);
     this.isResuming = true; // activating the tool here must not start another outline
     this.pen.resume(outline);
     this.isResuming = false;
@@ -128,12 +128,12 @@ export class UnfinishedOutlines extends Emitter<{ change: UnfinishedOutline[] }>
 
   private keep(outline: UnfinishedOutline): void {
     this.setAside.set(outline.id, outline);
-    this.drawn(outline);
+    this.handlePoint(outline);
     this.onProgress();
   }
 
   private forget(id: string): void {
-    this.finished(id);
+    this.handleEnd(id);
     if (this.setAside.delete(id)) this.onProgress();
   }
 

@@ -49,22 +49,22 @@ export class ImportDialog {
   constructor(private readonly host: ImportHost) {
     this.dialog = required<HTMLDialogElement>(host.root, "[data-dialog=import]");
     this.input = required<HTMLInputElement>(this.dialog, "[data-import-file]");
-    const on = (selector: string, run: () => void): void => this.part(selector).addEventListener("click", run);
-    on("[data-import-choose]", () => this.input.click());
-    on("[data-import-again]", () => this.choose());
-    on("[data-import-go]", () => void this.go(false));
-    on("[data-import-stop]", () => void this.cancel());
-    on("[data-import-undo]", () => void this.undo());
-    on("[data-import-last]", () => this.showLast());
+    const onClick = (selector: string, run: () => void): void => this.part(selector).addEventListener("click", run);
+    onClick("[data-import-choose]", () => this.input.click());
+    onClick("[data-import-again]", () => this.choose());
+    onClick("[data-import-go]", () => void this.go(false));
+    onClick("[data-import-stop]", () => void this.cancel());
+    onClick("[data-import-undo]", () => void this.undo());
+    onClick("[data-import-last]", () => this.showLast());
     this.input.addEventListener("change", () => {
       const file = this.input.files?.[0];
       this.input.value = "";
       if (file) void this.send(file);
     });
-    this.dialog.addEventListener("close", () => this.closed());
+    this.dialog.addEventListener("close", () => this.handleClose());
     this.takeDrops(this.part("[data-import-drop]"));
     this.takeDrops(host.root);
-    void this.goOn();
+    void this.resumeImport();
   }
 
   open(): void {
@@ -107,9 +107,9 @@ export class ImportDialog {
     this.labels = {};
     this.row = null;
     await this.work(`Sending ${file.name}`, async (signal) => {
-      const sent = (done: number, total: number): void =>
-        this.bar(done, total, done < total ? `${Math.floor((100 * done) / total)} % sent` : "Being stored…");
-      await this.follow(await importSend(this.host.canvas.id, file, sent, signal));
+      const onProgress = (done: number, total: number): void =>
+        this.showProgress(done, total, done < total ? `${Math.floor((100 * done) / total)} % sent` : "Being stored…");
+      await this.follow(await importSend(this.host.canvas.id, file, onProgress, signal));
     });
   }
 
@@ -124,7 +124,7 @@ export class ImportDialog {
   }
 
   /** Show an import, or its undoing, that continued while the page was closed. */
-  private async goOn(): Promise<void> {
+  private async resumeImport(): Promise<void> {
     const id = localStorage.getItem(this.key);
     if (!id) return this.findLast();
     const row = await importGet(id).catch(() => null);
@@ -169,7 +169,7 @@ export class ImportDialog {
     const what = row.stage === "undoing" ? "regions" : "features";
     const job = await waitForJob(
       row.job,
-      ({ progress: { done, total }, seconds_left }) => this.bar(done, total, progressText(done, total, seconds_left, what)),
+      ({ progress: { done, total }, seconds_left }) => this.showProgress(done, total, progressText(done, total, seconds_left, what)),
       this.stop.signal,
     );
     this.row = await importGet(row.id);
@@ -179,7 +179,7 @@ export class ImportDialog {
     }
     if (job.state === "failed") throw new ApiError(400, "failed", job.error?.message ?? "It failed.");
     const wasStopped = job.state === "cancelled";
-    if (row.stage === "undoing" && !wasStopped) this.undone(this.row.undone);
+    if (row.stage === "undoing" && !wasStopped) this.showUndone(this.row.undone);
     else if (writes) this.showDone(wasStopped);
     else if (wasStopped) this.choose();
     else this.showPreview();
@@ -190,7 +190,7 @@ export class ImportDialog {
     this.stop = new AbortController();
     this.part("[data-import-what]").textContent = title;
     this.part("[data-import-leave]").hidden = true;
-    this.bar(0, 0, "");
+    this.showProgress(0, 0, "");
     this.show("busy");
     try {
       await run(this.stop.signal);
@@ -210,7 +210,7 @@ export class ImportDialog {
   private async cancel(): Promise<void> {
     const job = this.row?.job;
     if (!job) return this.stop.abort();
-    this.bar(0, 0, "Stopping…");
+    this.showProgress(0, 0, "Stopping…");
     try {
       await importStop(job.id);
     } catch {
@@ -227,7 +227,7 @@ export class ImportDialog {
       const answer = await importUndo(this.row.id);
       if ("stage" in answer) return await this.work(stageText(answer), () => this.follow(answer));
       await this.host.reload();
-      this.undone(answer);
+      this.showUndone(answer);
     } catch (error) {
       this.host.showNotice(`The import was not undone: ${error instanceof ApiError ? error.message : "unknown error"}`);
     } finally {
@@ -235,7 +235,7 @@ export class ImportDialog {
     }
   }
 
-  private undone(counts: ImportUndone | null): void {
+  private showUndone(counts: ImportUndone | null): void {
     if (counts) this.host.showNotice(undoneText(counts));
     this.keepLast(null);
     this.show("done");
@@ -305,7 +305,7 @@ export class ImportDialog {
     this.part<HTMLAnchorElement>("[data-import-table]").href = importTableUrl(row.id);
   }
 
-  private bar(done: number, total: number, text: string): void {
+  private showProgress(done: number, total: number, text: string): void {
     const bar = this.part<HTMLProgressElement>("[data-import-bar]");
     if (total) [bar.max, bar.value] = [total, done];
     else bar.removeAttribute("value");
@@ -322,7 +322,7 @@ export class ImportDialog {
   }
 
   /** Closing aborts a preview; an import continues. */
-  private closed(): void {
+  private handleClose(): void {
     if (this.dialog.dataset.step === "busy" && !(this.row && isWriting(this.row))) {
       void this.cancel();
     } else if (this.dialog.dataset.step === "done") {

@@ -63,7 +63,7 @@ export class LabelPanel {
 
   private refresh(): void {
     const counts = new Map<string, number>();
-    for (const { label } of this.store.live()) counts.set(label ?? UNLABELLED, (counts.get(label ?? UNLABELLED) ?? 0) + 1);
+    for (const { label } of this.store.existingObjects()) counts.set(label ?? UNLABELLED, (counts.get(label ?? UNLABELLED) ?? 0) + 1);
     for (const id of this.ids()) {
       const label = id === UNLABELLED ? null : id;
       required<HTMLInputElement>(this.rows, `[data-label-shown="${id}"]`).checked = !this.labels.isHidden(label);

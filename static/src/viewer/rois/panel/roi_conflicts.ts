@@ -37,7 +37,7 @@ export function roiConflicts(edits: RoiEdits, labels: Labels, draw: DrawMerge): 
     if (field === "deleted") return version.deleted ? "Deleted" : "Kept";
     if (field === "locked") return version.locked ? "Locked" : "Not locked";
     if (!base) return side === "mine" ? "This outline" : "Their outline";
-    return ROI_MERGE.differing(base, version).includes("geometry") ? "Changed outline" : "As before";
+    return ROI_MERGE.differingFields(base, version).includes("geometry") ? "Changed outline" : "As before";
   };
   return {
     ...{ noun: "region", merge: ROI_MERGE, versionOf, fieldNames: NAMES, text, revisions: roiRevisions, drawnField: "geometry" },

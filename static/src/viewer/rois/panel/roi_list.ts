@@ -39,13 +39,13 @@ export class RoiList {
     this.list = new VirtualList(this.listHost, ROW_HEIGHT_PX, (state, index) => this.row(state, index));
     this.more = required(root, "[data-roi-more]");
     this.fillFilter();
-    this.filter.addEventListener("change", () => this.choseFilter());
-    this.search.addEventListener("input", () => this.choseFilter());
-    this.more.addEventListener("input", () => this.choseFilter());
+    this.filter.addEventListener("change", () => this.applyFilter());
+    this.search.addEventListener("input", () => this.applyFilter());
+    this.more.addEventListener("input", () => this.applyFilter());
     required(this.more, "[data-roi-filter-reset]").addEventListener("click", () => this.resetMore());
     labels.on("list", () => this.fillFilter());
-    labels.on("display", () => this.choseFilter());
-    if (labels.display.hidden.length) this.choseFilter();
+    labels.on("display", () => this.applyFilter());
+    if (labels.display.hidden.length) this.applyFilter();
     for (const name of ["added", "removed", "changed", "loaded"] as const) store.on(name, () => this.queue());
     store.on("error", (message) => this.showError(message));
     required(root, "[data-roi-reload]").addEventListener("click", () => void store.load());
@@ -64,7 +64,7 @@ export class RoiList {
   /** Authors of the loaded ROIs. */
   private fillAuthors(): void {
     const select = this.choice("author");
-    const authors = new Set(this.store.live().map(({ server }) => server?.created_by ?? ""));
+    const authors = new Set(this.store.existingObjects().map(({ server }) => server?.created_by ?? ""));
     authors.delete("");
     const names = [...authors].sort((a, b) => a.localeCompare(b));
     if (select.value && !authors.has(select.value)) names.push(select.value);
@@ -81,7 +81,7 @@ export class RoiList {
     return Number.isFinite(value) ? value : null;
   }
 
-  private chosen(): RoiFilter {
+  private chosenFilter(): RoiFilter {
     return {
       label: this.filter.value,
       text: this.search.value,
@@ -94,29 +94,29 @@ export class RoiList {
 
   private resetMore(): void {
     for (const field of this.more.querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")) field.value = "";
-    this.choseFilter();
+    this.applyFilter();
   }
 
   /**
    * Show on the map only ROIs of the list; an ROI that was just given another label stays visible until it is
    * deselected.
    */
-  private choseFilter(): void {
-    const filter = this.chosen();
+  private applyFilter(): void {
+    const filter = this.chosenFilter();
     this.layer.setFilter("label", (state) => passesFilter(state, filter, this.labels) || this.layer.selectedIds.has(state.id));
     this.queue();
   }
 
   private matching(): RoiState[] {
-    const filter = this.chosen();
-    const states = this.store.live().filter((state) => passesFilter(state, filter, this.labels));
+    const filter = this.chosenFilter();
+    const states = this.store.existingObjects().filter((state) => passesFilter(state, filter, this.labels));
     return sorted(states, this.choice("order").value, this.labels);
   }
 
   private refresh(): void {
     this.fillAuthors();
     const states = this.matching();
-    const count = restrictionCount(this.chosen());
+    const count = restrictionCount(this.chosenFilter());
     required(this.more, "[data-roi-restrictions]").textContent = count ? `(${count})` : "";
     const { total, isWindowed } = this.store;
     const number = (value: number): string => value.toLocaleString("en");
@@ -126,7 +126,7 @@ export class RoiList {
     note.hidden = !isWindowed;
     note.textContent = this.store.isLoadingWindow ? "Loading the regions in view…" : windowText(this.store.states.size, this.store.inWindow);
     required(this.root, "[data-roi-empty]").hidden = states.length > 0 || total > 0;
-    required(this.root, "[data-roi-no-match]").hidden = states.length > 0 || this.store.live().length === 0;
+    required(this.root, "[data-roi-no-match]").hidden = states.length > 0 || this.store.existingObjects().length === 0;
     required(this.root, "[data-roi-loading]").hidden = true;
     required(this.root, "[data-roi-error]").hidden = true;
     this.listHost.hidden = states.length === 0;
@@ -158,7 +158,7 @@ export class RoiList {
         class: "roi-row",
         "aria-selected": String(isSelected),
         "data-roi": state.id,
-        click: (event) => this.press(index, event as MouseEvent),
+        click: (event) => this.handleRowClick(index, event as MouseEvent),
       },
       swatch(this.labels.colorOf(state.label)),
       element("span", { class: "roi-row-title" }, title),
@@ -170,7 +170,7 @@ export class RoiList {
   }
 
   /** Go to an ROI; with Shift or Ctrl, add it to the selection. */
-  private press(index: number, event: MouseEvent): void {
+  private handleRowClick(index: number, event: MouseEvent): void {
     const state = this.list.at(index);
     if (state && (event.shiftKey || event.ctrlKey || event.metaKey)) this.layer.toggleSelected(state.id);
     else this.choose(index);

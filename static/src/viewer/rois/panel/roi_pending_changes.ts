@@ -16,7 +16,7 @@ const FIELD_NAMES: Record<MergeField, string> = {
 };
 
 export function roiChangeText({ server, deleted, version }: RoiState): string {
-  const changed = server ? ROI_MERGE.differing(version, versionOf(server)) : [];
+  const changed = server ? ROI_MERGE.differingFields(version, versionOf(server)) : [];
   return changeText("region", FIELD_NAMES, { server, deleted, changed });
 }
 

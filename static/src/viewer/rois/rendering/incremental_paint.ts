@@ -36,7 +36,7 @@ export class IncrementalPaint {
     picture: PaintedView,
     private readonly marks: StyledFeature[],
     canvas: HTMLCanvasElement,
-    private readonly done: () => void,
+    private readonly onDone: () => void,
   ) {
     const { center, resolution, rotation, pixelRatio, size, extent } = picture;
     [canvas.width, canvas.height] = size; // cleared
@@ -62,7 +62,7 @@ export class IncrementalPaint {
     }
     this.next += FEATURES_PER_FRAME;
     this.context.getImageData(0, 0, 1, 1); // forces the recorded commands to be executed
-    if (this.next >= this.marks.length) this.done();
+    if (this.next >= this.marks.length) this.onDone();
     else this.frame = requestAnimationFrame(this.step);
   };
 }

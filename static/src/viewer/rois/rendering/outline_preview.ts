@@ -21,11 +21,11 @@ function crossAt([x, y]: Position, reach: number): string {
 
 /** The `d` of an SVG path in level-0 pixels. */
 export function pathOf(geometry: RoiGeometry): string {
-  const drawn = (points: Position[]): string => `M${points.map(([x, y]) => `${x} ${y}`).join("L")}`;
+  const linePath = (points: Position[]): string => `M${points.map(([x, y]) => `${x} ${y}`).join("L")}`;
   if (shapeOf(geometry) === "point") return verticesOf(geometry).map((at) => crossAt(at, CROSS * sideOf([geometry]))).join("");
-  if (!isArea(geometry)) return linesOf(geometry).map(drawn).join("");
+  if (!isArea(geometry)) return linesOf(geometry).map(linePath).join("");
   const rings = geometry.type === "Polygon" ? geometry.coordinates : geometry.coordinates.flat();
-  return rings.map((ring) => `${drawn(ring)}Z`).join("");
+  return rings.map((ring) => `${linePath(ring)}Z`).join("");
 }
 
 /** The square `viewBox` around all of these. */

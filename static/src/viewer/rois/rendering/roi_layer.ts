@@ -149,7 +149,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
 
   /** ROIs on the map that pass the filters, in list order. */
   visibleRois(): RoiState[] {
-    return this.store.live().filter((state) => this.features.has(state.id));
+    return this.store.existingObjects().filter((state) => this.features.has(state.id));
   }
 
   select(id: string | null): void {
@@ -198,10 +198,10 @@ export class RoiLayer extends Emitter<LayerEvents> {
   /** Choose by one reason which ROIs are on the map: they must pass the filters of all reasons. */
   setFilter(reason: "frame" | "label", filter: (state: RoiState) => boolean): void {
     this.filters.set(reason, filter);
-    const live = this.store.live();
+    const live = this.store.existingObjects();
     for (const state of live) {
       const feature = this.features.get(state.id);
-      if (!feature || this.passes(state)) continue;
+      if (!feature || this.passesFilters(state)) continue;
       this.source.removeFeature(feature);
       this.features.delete(state.id);
       const copy = this.copyOf(state.id);
@@ -211,7 +211,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     this.copySelected();
   }
 
-  private passes(state: RoiState): boolean {
+  private passesFilters(state: RoiState): boolean {
     return [...this.filters.values()].every((filter) => filter(state));
   }
 
@@ -234,7 +234,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
   private add(states: RoiState[]): void {
     const fresh: RoiFeature[] = [];
     for (const state of states) {
-      if (!this.passes(state) || this.features.has(state.id)) continue;
+      if (!this.passesFilters(state) || this.features.has(state.id)) continue;
       const feature: RoiFeature = new Feature(geometryFromL0(state.geometry));
       feature.setId(state.id);
       feature.set("shown", state.geometry, true);

@@ -23,7 +23,7 @@ export function polygonsOf(geometry: RoiGeometry): Rings[] {
 }
 
 /** One outline of several polygons; null if there are none. */
-export function joined(polygons: Rings[]): AreaGeometry | null {
+export function areaOfPolygons(polygons: Rings[]): AreaGeometry | null {
   const [first] = polygons;
   if (!first) return null;
   return polygons.length === 1
@@ -73,7 +73,7 @@ export function uncrossed(ring: Position[], leastPx2: number): AreaGeometry | nu
   const parts = union ? polygonsOf(union) : [];
   const covered = parts.reduce((sum, rings) => sum + areaPx(rings), 0);
   if (Math.abs(covered - areaPx([ring])) < leastPx2) return null;
-  return joined(parts.filter((rings) => areaPx(rings) >= leastPx2));
+  return areaOfPolygons(parts.filter((rings) => areaPx(rings) >= leastPx2));
 }
 
 /** Area of possibly crossing rings by the even-odd rule. */
@@ -102,7 +102,7 @@ export function split(geometry: RoiGeometry, line: Position[]): RoiGeometry[] | 
   pieces.sort((a, b) => areaPx(b) - areaPx(a));
   const [largest, ...others] = pieces;
   if (!largest) return null;
-  return [[largest, ...untouched], ...others.map((rings) => [rings])].map((polygons) => joined(polygons) as RoiGeometry);
+  return [[largest, ...untouched], ...others.map((rings) => [rings])].map((polygons) => areaOfPolygons(polygons) as RoiGeometry);
 }
 
 /** Area of a polygon without its holes. */
@@ -149,7 +149,7 @@ function combined(type: ClipType, subject: Paths64, clip: Paths64, rule = FillRu
   Clipper.booleanOpWithPolyTree(type, subject, clip, tree, rule);
   const polygons: Rings[] = [];
   collect(tree, polygons);
-  return joined(polygons);
+  return areaOfPolygons(polygons);
 }
 
 /** Collect outer rings with their holes; rings inside holes are polygons again. */

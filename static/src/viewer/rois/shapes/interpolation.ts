@@ -89,7 +89,7 @@ function rotatedStart<T>(items: T[], by: number): T[] {
 function bestStartVertex(from: Position[], to: Position[]): number {
   const [a, b] = [centred(from), centred(to)];
   const count = a.length;
-  const off = (start: number, enough: number): number => {
+  const squaredDistance = (start: number, enough: number): number => {
     let sum = 0;
     for (let at = 0; at < count && sum < enough; at += 1) {
       const [x, y] = a[at] as Position;
@@ -99,10 +99,10 @@ function bestStartVertex(from: Position[], to: Position[]): number {
     return sum;
   };
   const size = a.reduce((sum, [x, y]) => sum + x * x + y * y, 0);
-  if (off(0, Infinity) <= size * MAX_SAME_ORDER_SHIFT ** 2) return 0;
+  if (squaredDistance(0, Infinity) <= size * MAX_SAME_ORDER_SHIFT ** 2) return 0;
   let [best, least] = [0, Infinity];
   for (let start = 0; start < count; start += 1) {
-    const sum = off(start, least);
+    const sum = squaredDistance(start, least);
     if (sum < least - 1e-9) [best, least] = [start, sum];
   }
   return best;

@@ -9,7 +9,7 @@ export type Bounds = [left: number, top: number, right: number, bottom: number];
 const ELLIPSE_VERTICES = 96;
 
 /** Move each vertex by `place`, rounded to hundredths of a pixel. */
-export function mapped(geometry: RoiGeometry, place: (at: Position) => Position): RoiGeometry {
+export function mapVertices(geometry: RoiGeometry, place: (at: Position) => Position): RoiGeometry {
   return withVertices(geometry, (point) => inHundredths(place(point)));
 }
 
@@ -39,13 +39,13 @@ export function shapeOf({ type }: RoiGeometry): RoiShape {
 }
 
 export function translated(geometry: RoiGeometry, [dx, dy]: Position): RoiGeometry {
-  return mapped(geometry, ([x, y]) => [x + dx, y + dy]);
+  return mapVertices(geometry, ([x, y]) => [x + dx, y + dy]);
 }
 
 /** Rotate clockwise on the screen, where y points down. */
 export function rotated(geometry: RoiGeometry, [cx, cy]: Position, radians: number): RoiGeometry {
   const [cos, sin] = [Math.cos(radians), Math.sin(radians)];
-  return mapped(geometry, ([x, y]) => [cx + (x - cx) * cos - (y - cy) * sin, cy + (x - cx) * sin + (y - cy) * cos]);
+  return mapVertices(geometry, ([x, y]) => [cx + (x - cx) * cos - (y - cy) * sin, cy + (x - cx) * sin + (y - cy) * cos]);
 }
 
 export function boundsOf(geometries: RoiGeometry[]): Bounds {

@@ -37,7 +37,7 @@ export function outlineOn(roi: Tracked, index: number): ShapedOutline | null {
 }
 
 /** Uncertainty of a tracked outline in pixels; 0 if drawn by hand. */
-export function driftOn(roi: Tracked, index: number): number {
+export function uncertaintyPxAt(roi: Tracked, index: number): number {
   const keys = keyFrames(roi);
   const at = keys.findLastIndex((key) => key.index <= index);
   const [last, next] = [keys[at], keys[at + 1]];

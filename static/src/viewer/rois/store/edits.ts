@@ -32,7 +32,7 @@ function onFrame(state: RoiState, { geometry, shape, ...patch }: RoiPatch): RoiP
   if (geometry && patch.track) return { ...patch, geometry, ...(shape ? { shape } : {}) };
   if (!geometry) return { ...patch, ...(shape ? { shape } : {}) };
   const outline = { geometry, shape: shape ?? shapeOf(geometry) };
-  return frame ? { ...patch, track: withKeyFrame(state.tracked, frame, outline) } : { ...patch, ...outline };
+  return frame ? { ...patch, track: withKeyFrame(state.trackedOutline, frame, outline) } : { ...patch, ...outline };
 }
 
 /** A region whose outline becomes another one loses its fixed size; moved or turned it keeps it. */

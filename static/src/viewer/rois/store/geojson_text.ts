@@ -1,6 +1,6 @@
 /** ROIs as text that other canvases, and QuPath, can read: GeoJSON in level-0 pixels. */
 
-import { isArea, mapped, shapeOf, verticesOf } from "../shapes/outlines";
+import { isArea, mapVertices, shapeOf, verticesOf } from "../shapes/outlines";
 import { polygonsOf } from "../shapes/areas";
 import type { RoiFields } from "./api";
 import type { Labels } from "./labels";
@@ -82,7 +82,7 @@ export function parseCopiedRois(text: string, canvas: CanvasData, labels: Labels
   const rois = features
     .map((feature: unknown) => readFeature(feature, labels))
     .filter((one) => one !== null)
-    .map((one) => ({ ...one, geometry: mapped(one.geometry, ([x, y]) => [x * sx, y * sy]) }));
+    .map((one) => ({ ...one, geometry: mapVertices(one.geometry, ([x, y]) => [x * sx, y * sy]) }));
   return rois.length ? { rois, from: typeof source.canvas === "string" ? source.canvas : null } : null;
 }
 

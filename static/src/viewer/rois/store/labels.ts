@@ -13,11 +13,11 @@ export const UNLABELLED_COLOR = "#00c8e8";
 function ordered(labels: Label[]): Label[] {
   const known = new Set(labels.map(({ id }) => id));
   const sorted = [...labels].sort((a, b) => a.position - b.position);
-  const below = (parent: string | null): Label[] =>
+  const labelsBelow = (parent: string | null): Label[] =>
     sorted
       .filter((label) => (label.parent && known.has(label.parent) ? label.parent : null) === parent)
-      .flatMap((label) => [label, ...below(label.id)]);
-  return below(null);
+      .flatMap((label) => [label, ...labelsBelow(label.id)]);
+  return labelsBelow(null);
 }
 
 /** Filter value of ROIs without a label, in place of the id of a label. */
@@ -86,7 +86,7 @@ export class Labels extends Emitter<LabelEvents> {
     return new Labels(await labelList(canvas));
   }
 
-  static none(): Labels {
+  static empty(): Labels {
     return new Labels([]);
   }
 

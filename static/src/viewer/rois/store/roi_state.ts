@@ -95,7 +95,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
   }
 
   /** The ROI with its own outline and track. */
-  get tracked(): Tracked {
+  get trackedOutline(): Tracked {
     return { frame: this.frame, ...this.ownOutline, track: this.track };
   }
 
@@ -121,7 +121,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
 
   private updateOutlineInView(): void {
     const { viewedFrame, frame, track } = this;
-    this.outlineInView = viewedFrame && frame && track.length ? outlineOn(this.tracked, viewedFrame.index) : null;
+    this.outlineInView = viewedFrame && frame && track.length ? outlineOn(this.trackedOutline, viewedFrame.index) : null;
   }
 
   static fromServer(roi: Roi): RoiState {
@@ -143,7 +143,7 @@ export class RoiState extends SavedState<RoiFields, Roi> {
     return state;
   }
 
-  stored(): StoredEdit {
+  toStored(): StoredEdit {
     const { id, frame, server, attempt, problem } = this;
     const refused = problem?.kind === "refused" ? problem.message : null;
     return { id, frame, ...this.version, dirty: [...this.dirty], server, attempt, refused };

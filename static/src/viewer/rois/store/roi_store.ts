@@ -42,14 +42,14 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
 
   /** Number of ROIs of the image, loaded or not. */
   get total(): number {
-    return this.isWindowed ? this.counted : this.live().length;
+    return this.isWindowed ? this.counted : this.existingObjects().length;
   }
 
   async load(): Promise<void> {
     try {
       let page = await roiPage(this.canvas.id);
       const count = page.count ?? page.rois.length;
-      this.counted = count + this.unsent();
+      this.counted = count + this.unsentDifference();
       this.isWindowed = count > LOAD_ALL_LIMIT;
       if (!this.isWindowed) this.merge(page.rois);
       while (page.next && !this.isWindowed) {
@@ -63,7 +63,7 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
   }
 
   /** Difference between the count of the server and the count with this computer's drafts. */
-  private unsent(): number {
+  private unsentDifference(): number {
     const states = [...this.states.values()];
     const drawn = states.filter(({ server, deleted }) => !server && !deleted).length;
     return drawn - states.filter(({ server, deleted }) => deleted && server?.deleted_at === null).length;
@@ -113,16 +113,16 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
   }
 
   private dropOutside(kept: Set<string>): void {
-    const removed = this.live().filter((state) => state.isSettled && state.server && !kept.has(state.id));
+    const removed = this.existingObjects().filter((state) => state.isSettled && state.server && !kept.has(state.id));
     for (const state of removed) this.states.delete(state.id);
     if (removed.length) this.emit("removed", removed);
   }
 
   /** Apply changes of other users since the ROIs were loaded, and update the count. */
   applyRemoteChanges(rois: Roi[]): void {
-    const before = this.live().length;
+    const before = this.existingObjects().length;
     this.merge(rois);
-    this.counted += this.live().length - before;
+    this.counted += this.existingObjects().length - before;
   }
 
   /** Add this many to the count, or take them off. */
@@ -137,7 +137,7 @@ export class RoiStore extends SavedStore<RoiFields, Roi, RoiState> {
 
   /** Add changes stored by an earlier visit in this browser, and send them. */
   holdStored(stored: StoredEdit): void {
-    this.hold(RoiState.fromStored(stored));
+    this.addStored(RoiState.fromStored(stored));
   }
 
   override forget(state: RoiState): void {

@@ -12,7 +12,7 @@ import type { RoiState } from "./roi_state";
 
 export type Conflict = SaveConflict<RoiFields, Roi, RoiState>;
 
-const savedOn = (canvas: string): SaveKind<RoiFields, Roi, RoiState> => ({
+const saveKindOf = (canvas: string): SaveKind<RoiFields, Roi, RoiState> => ({
   noun: "region",
   merge: ROI_MERGE,
   versionOf,
@@ -28,6 +28,6 @@ const savedOn = (canvas: string): SaveKind<RoiFields, Roi, RoiState> => ({
 
 export class RoiSync extends Autosave<RoiFields, Roi, RoiState> {
   constructor(canvas: string, leaving?: AbortSignal) {
-    super(savedOn(canvas), leaving);
+    super(saveKindOf(canvas), leaving);
   }
 }

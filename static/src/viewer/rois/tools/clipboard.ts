@@ -40,7 +40,7 @@ export function clipboard(
     const copy = parseCopiedRois(event.clipboardData?.getData("text/plain") ?? "", canvas, labels);
     if (!copy) return showNotice("The clipboard holds no regions.");
     event.preventDefault();
-    commands.paste(placed(copy.rois, canvas, inPlace ? null : place.pointer(), place.centre()));
+    commands.paste(placeOutlines(copy.rois, canvas, inPlace ? null : place.pointer(), place.centre()));
     const number = copy.rois.length;
     showNotice(`${number === 1 ? "1 region" : `${number} regions`} pasted.`);
   }, { signal: leaving });
@@ -49,7 +49,7 @@ export function clipboard(
 const hasSelectedText = (): boolean => !(getSelection()?.isCollapsed ?? true);
 
 /** Outlines in place, or centred at a point; at the centre of the view if they would be outside the image. */
-export function placed(rois: OutlineFields[], canvas: CanvasData, at: Position | null, centre: Position): OutlineFields[] {
+export function placeOutlines(rois: OutlineFields[], canvas: CanvasData, at: Position | null, centre: Position): OutlineFields[] {
   const bounds = boundsOf(rois.map((roi) => roi.geometry));
   const isInside = bounds[0] < canvas.width && bounds[1] < canvas.height && bounds[2] > 0 && bounds[3] > 0;
   const to = at ?? (isInside ? null : centre);

@@ -38,7 +38,7 @@ export class RoiCommands {
     const shown = this.layer.visibleRois();
     this.layer.selectMany(shown.map((state) => state.id));
     const rest = this.context.isWindowed() ? " Only those shown: there are too many to select all." : "";
-    this.showSelected(shown.length ? `${counted(shown)} selected.${rest}` : "There is no region to select.");
+    this.showSelected(shown.length ? `${regionCountText(shown)} selected.${rest}` : "There is no region to select.");
   }
 
   /** Select all loaded ROIs with the label of a selected one. */
@@ -46,7 +46,7 @@ export class RoiCommands {
     const labels = new Set(this.layer.selection.map((state) => state.label));
     const alike = this.layer.visibleRois().filter((state) => labels.has(state.label));
     this.layer.selectMany(alike.map((state) => state.id));
-    this.showSelected(`${counted(alike)} selected.`);
+    this.showSelected(`${regionCountText(alike)} selected.`);
   }
 
   /** Show a message until the selection changes. */
@@ -67,7 +67,7 @@ export class RoiCommands {
   relabel(label: string | null): void {
     const other = this.unlocked().filter((state) => state.label !== label);
     if (this.change("Set label", other, () => ({ patch: { label } }))) {
-      this.context.showNotice(`${counted(other)}: ${this.labels.nameOf(label)}.`);
+      this.context.showNotice(`${regionCountText(other)}: ${this.labels.nameOf(label)}.`);
     }
   }
 
@@ -77,7 +77,7 @@ export class RoiCommands {
     const locked = !states.every((state) => state.locked);
     const other = states.filter((state) => state.locked !== locked);
     if (!this.change(locked ? "Lock" : "Unlock", other, () => ({ patch: { locked } }))) return;
-    this.context.showNotice(`${counted(other)} ${locked ? "locked: no change until unlocked." : "unlocked."}`);
+    this.context.showNotice(`${regionCountText(other)} ${locked ? "locked: no change until unlocked." : "unlocked."}`);
   }
 
   duplicate(): void {
@@ -89,11 +89,11 @@ export class RoiCommands {
       },
       frame: state.keyFrameAt ?? state.frame,
     }));
-    this.create("Duplicate", copied(copies));
+    this.create("Duplicate", copiesOf(copies));
   }
 
   paste(rois: (RoiPatch & { geometry: RoiGeometry })[]): void {
-    this.create("Paste", copied(rois.map((fields) => ({ fields, frame: this.context.frame() }))));
+    this.create("Paste", copiesOf(rois.map((fields) => ({ fields, frame: this.context.frame() }))));
   }
 
   /** Move by level-0 pixels; a drag shows a message, as it may have been meant for the image. */
@@ -101,7 +101,7 @@ export class RoiCommands {
     const unlocked = this.unlocked();
     const place = (state: RoiState): RoiPatch => ({ geometry: translated(state.geometry, by), shape: state.shape });
     const isMoved = this.change("Move", unlocked, (state) => ({ patch: place(state) }));
-    if (isMoved && isDrag) this.context.showNotice(`${counted(unlocked)} moved. Ctrl+Z undoes it, Space and drag moves the image.`);
+    if (isMoved && isDrag) this.context.showNotice(`${regionCountText(unlocked)} moved. Ctrl+Z undoes it, Space and drag moves the image.`);
   }
 
   /** Rotate around the common centre; ellipses stay ellipses only at right angles. */
@@ -170,8 +170,8 @@ export class RoiCommands {
     return unlocked;
   }
 
-  private change(label: string, states: RoiState[], to: (state: RoiState) => Omit<Change, "state">): boolean {
-    return states.length > 0 && this.edits.changeMany(label, states.map((state) => ({ state, ...to(state) })));
+  private change(label: string, states: RoiState[], changeOf: (state: RoiState) => Omit<Change, "state">): boolean {
+    return states.length > 0 && this.edits.changeMany(label, states.map((state) => ({ state, ...changeOf(state) })));
   }
 
   /** Make regions and select them, as one step of the history. */
@@ -192,12 +192,12 @@ function combined(combination: Combination, first: RoiGeometry, others: RoiGeome
 type NewRoi = { fields: RoiPatch & { geometry: RoiGeometry }; frame: FrameRef | null };
 
 /** Copies of regions; those of fields belong to a grid of their own. */
-function copied(made: NewRoi[]): NewRoi[] {
+function copiesOf(made: NewRoi[]): NewRoi[] {
   const renamed = withNewGrids(made.map(({ fields }) => fields), newGridId);
   return made.map((one, index) => ({ ...one, fields: renamed[index] ?? one.fields }));
 }
 
-const counted = (states: RoiState[]): string => (states.length === 1 ? "1 region" : `${states.length} regions`);
+const regionCountText = (states: RoiState[]): string => (states.length === 1 ? "1 region" : `${states.length} regions`);
 
 /** Total area of several ROIs. */
 export function areaOfAll(states: Pick<RoiFields, "geometry">[]): number {

@@ -24,7 +24,7 @@ export class FixedSizeTool extends PointerInteraction {
     private readonly map: OlMap,
     private readonly planner: FixedSizePlanner,
     private readonly isPanning: () => boolean,
-    private readonly released: (at: Position) => void,
+    private readonly onRelease: (at: Position) => void,
   ) {
     super();
     map.addLayer(this.ghost);
@@ -60,7 +60,7 @@ export class FixedSizeTool extends PointerInteraction {
   }
 
   override handleUpEvent(event: MapBrowserEvent): boolean {
-    if (this.cancel()) this.released(l0FromMap(event.coordinate));
+    if (this.cancel()) this.onRelease(l0FromMap(event.coordinate));
     return false;
   }
 

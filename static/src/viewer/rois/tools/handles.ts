@@ -50,7 +50,7 @@ export class Handles {
     this.add([x, bounds[1] - LIFT_SCREEN_PX * resolution], "turn", "Turn (Shift: by 15°)", () => this.rotation(states, bounds));
     const [only] = states;
     if (states.length !== 1 || only?.shape !== "ellipse") return;
-    for (const side of SIDES) this.add(placeOf(side, bounds), side, "Ellipse", () => this.resizing(only, side, bounds));
+    for (const side of SIDES) this.add(placeOf(side, bounds), side, "Ellipse", () => this.resizeDrag(only, side, bounds));
   }
 
   private add(at: Position, name: string, title: string, begin: () => Drag): void {
@@ -101,7 +101,7 @@ export class Handles {
     };
   }
 
-  private resizing(state: RoiState, side: Side, bounds: Bounds): Drag {
+  private resizeDrag(state: RoiState, side: Side, bounds: Bounds): Drag {
     let geometry = state.geometry;
     return {
       move: (at) => {

@@ -21,8 +21,8 @@ export interface LineDrawingOptions {
   style: StyleLike;
   isPanning: () => boolean;
   /** Called with the number of points placed. */
-  progress: (placedCount: number) => void;
-  drawn: (line: LineString) => void;
+  onProgress: (placedCount: number) => void;
+  onDrawn: (line: LineString) => void;
 }
 
 export class LineDrawing extends PointerInteraction {
@@ -101,13 +101,13 @@ export class LineDrawing extends PointerInteraction {
   private finish(): void {
     const line = new LineString(this.placed);
     this.place([]);
-    this.options.drawn(line);
+    this.options.onDrawn(line);
   }
 
   private place(points: number[][]): void {
     this.placed = points;
     this.line.setCoordinates(points.length > 1 ? points : []);
-    this.options.progress(points.length);
+    this.options.onProgress(points.length);
   }
 
   private show(end: number[]): void {

@@ -34,17 +34,17 @@ export class Measuring {
   drawing(
     tool: MeasureTool,
     isPanning: () => boolean,
-    { progress, measured }: { progress: (placedCount: number) => void; measured: (text: string) => void },
+    { onProgress, onMeasured }: { onProgress: (placedCount: number) => void; onMeasured: (text: string) => void },
   ): LineDrawing {
     return new LineDrawing({
       ...{ pointCount: tool === "ruler" ? 2 : 3, isPanning, style: (feature) => this.styleOf(feature) },
-      progress: (placedCount) => {
+      onProgress: (placedCount) => {
         if (placedCount) this.source.clear();
-        progress(placedCount);
+        onProgress(placedCount);
       },
-      drawn: (line) => {
+      onDrawn: (line) => {
         this.source.addFeature(new Feature(line));
-        measured(this.textOf(line));
+        onMeasured(this.textOf(line));
       },
     });
   }

@@ -12,7 +12,7 @@ export class Press extends PointerInteraction {
 
   constructor(
     private readonly isPanning: () => boolean,
-    private readonly released: (at: Position) => void,
+    private readonly onRelease: (at: Position) => void,
   ) {
     super();
   }
@@ -29,7 +29,7 @@ export class Press extends PointerInteraction {
   }
 
   override handleUpEvent(event: MapBrowserEvent): boolean {
-    if (this.cancel()) this.released(l0FromMap(event.coordinate));
+    if (this.cancel()) this.onRelease(l0FromMap(event.coordinate));
     return false;
   }
 }

@@ -16,7 +16,7 @@ import { viewportOf } from "../../map/viewport";
 import { boxSearch, boxSelect } from "./box_select";
 import { Brush } from "./brush";
 import type { RoiCommands } from "./commands";
-import { SHAPES, drawInteraction, drawnInView, drawnOutline } from "../drawing/draw_interaction";
+import { SHAPES, drawInteraction, shapeInView, drawnOutline } from "../drawing/draw_interaction";
 import type { DrawContext, DrawTool } from "../drawing/draw_interaction";
 import type { Outline, RoiEdits } from "../store/edits";
 import { sketchStyle } from "../rendering/styles";
@@ -163,7 +163,7 @@ export class Tools extends Emitter<ToolEvents> {
 
   /** Create the ROI by keyboard, in the centre of the view, to be moved from there. */
   private drawInMiddle(tool: "rectangle" | "ellipse"): void {
-    this.finishOutline(drawnInView(tool, this.extent()), tool, SHAPES[tool]);
+    this.finishOutline(shapeInView(tool, this.extent()), tool, SHAPES[tool]);
   }
 
   private extent(): Extent {
@@ -185,7 +185,7 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   /** Put an outline begun on another frame aside. */
-  frameChanged(): void {
+  handleFrameChange(): void {
     if (this.sketch && this.sketch.frame?.pts !== this.context.frame()?.pts) this.leave();
   }
 
@@ -252,11 +252,11 @@ export class Tools extends Emitter<ToolEvents> {
     if (tool === "point") return new Press(isPanning, (at) => this.points.add(at));
     if (tool === "frames") return new Press(isPanning, (at) => this.emit("point", { at, isFramesTool: true }));
     if (tool === "outline") return new Press(isPanning, () => undefined); // its clicks are the map's
-    const progress = (placedCount: number): void => this.emit("step", placedCount);
-    if (tool === "ruler" || tool === "angle") return this.measuring.drawing(tool, isPanning, { progress, measured: (text) => this.emit("measured", text) });
-    const line = { pointCount: 2, isPanning, progress };
-    if (tool === "split") return new LineDrawing({ ...line, isFreehand: true, style: sketchStyle("#ffffff"), drawn: (drawn) => this.cut(drawn) });
-    if (tool === "line") return new LineDrawing({ ...line, style: sketchStyle(this.context.color()), drawn: (drawn) => this.keepLine(drawn) });
+    const onProgress = (placedCount: number): void => this.emit("step", placedCount);
+    if (tool === "ruler" || tool === "angle") return this.measuring.drawing(tool, isPanning, { onProgress, onMeasured: (text) => this.emit("measured", text) });
+    const line = { pointCount: 2, isPanning, onProgress };
+    if (tool === "split") return new LineDrawing({ ...line, isFreehand: true, style: sketchStyle("#ffffff"), onDrawn: (drawn) => this.cut(drawn) });
+    if (tool === "line") return new LineDrawing({ ...line, style: sketchStyle(this.context.color()), onDrawn: (drawn) => this.keepLine(drawn) });
     return isDrawTool(tool) ? this.newDraw(tool) : null;
   }
 
@@ -264,7 +264,7 @@ export class Tools extends Emitter<ToolEvents> {
   private placeFixedSize(at: Position): void {
     const planner = this.context.fixedSizes;
     const planned = planner?.plan(at) ?? [];
-    const shortfall = planner?.shortfall(planned.length);
+    const shortfall = planner?.shortfallText(planned.length);
     if (shortfall) this.emit("notice", shortfall);
     if (!planned.length) return;
     const [label, frame] = [this.context.label(), this.context.frame()];
@@ -289,17 +289,17 @@ export class Tools extends Emitter<ToolEvents> {
       this.emit("step", 1);
       this.sketch = Sketch.begin(feature, options, (outline) => this.emit("drawn", outline));
     });
-    draw.on("drawabort", () => this.ended());
+    draw.on("drawabort", () => this.endSketch());
     draw.on("drawend", (event) => {
       const begunWith = this.sketch?.tool ?? tool;
       const drawn = event.feature.getGeometry() as Polygon; // every tool draws one
-      this.ended();
+      this.endSketch();
       if (!this.finishOutline(drawn, begunWith, SHAPES[tool])) this.refuse(drawn, tool);
     });
     return draw;
   }
 
-  private ended(): void {
+  private endSketch(): void {
     if (this.sketch) this.emit("ended", this.sketch.id);
     this.sketch = null;
     this.emit("step", 0);

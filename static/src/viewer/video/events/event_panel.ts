@@ -62,7 +62,7 @@ export class VideoEventPanel {
     this.search.addEventListener("input", () => this.queue());
     required(this.page, "[data-event-reload]").addEventListener("click", () => void store.load());
     for (const name of ["added", "removed", "changed"] as const) store.on(name, () => this.queue());
-    store.on("loaded", () => this.loaded());
+    store.on("loaded", () => this.handleLoaded());
     store.on("error", (message) => this.showError(message));
     player.on("frame", () => this.followFrame());
     this.page.addEventListener("toggle", () => this.isLoaded && !this.page.hidden && void store.load());
@@ -126,13 +126,13 @@ export class VideoEventPanel {
     const clip = editor.querySelector<HTMLButtonElement>("[data-event-clip]");
     if (clip) new ClipButton(clip, this.clipStatus, player.video.id, () => this.clipSpan(), this.parts.leaving);
     if (!canAnnotate) return;
-    const on = (host: HTMLElement, selector: string, run: () => void): void => required(host, selector).addEventListener("click", run);
-    on(page, "[data-event-add]", () => this.addMoment());
-    on(page, "[data-event-begin]", () => this.beginSpan());
-    on(page, "[data-event-end]", () => this.endSpan());
-    on(editor, "[data-event-first]", () => this.setEnd("first"));
-    on(editor, "[data-event-last]", () => this.setEnd("last"));
-    on(editor, "[data-event-delete]", () => this.remove());
+    const onClick = (host: HTMLElement, selector: string, run: () => void): void => required(host, selector).addEventListener("click", run);
+    onClick(page, "[data-event-add]", () => this.addMoment());
+    onClick(page, "[data-event-begin]", () => this.beginSpan());
+    onClick(page, "[data-event-end]", () => this.endSpan());
+    onClick(editor, "[data-event-first]", () => this.setEnd("first"));
+    onClick(editor, "[data-event-last]", () => this.setEnd("last"));
+    onClick(editor, "[data-event-delete]", () => this.remove());
     name.addEventListener("change", () => this.rename());
     name.addEventListener("keydown", (event) => this.nameKey(event));
     note.addEventListener("change", () => {
@@ -224,7 +224,7 @@ export class VideoEventPanel {
     if (state) this.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 
-  private loaded(): void {
+  private handleLoaded(): void {
     this.isLoaded = true;
     required(this.page, "[data-event-error]").hidden = true;
     this.queue();
@@ -259,7 +259,7 @@ export class VideoEventPanel {
 
   private draw(): void {
     const { page, selected } = this;
-    const events = inOrder(this.parts.store.live());
+    const events = inOrder(this.parts.store.existingObjects());
     if (selected?.deleted || (selected && !this.parts.store.get(selected.id))) this.selected = null;
     const shown = withName(events, this.search.value);
     required(page, "[data-event-count]").textContent = shown.length === events.length ? String(events.length) : `${shown.length} of ${events.length}`;

@@ -54,7 +54,7 @@ export class VideoEventState extends SavedState<VideoEventFields, VideoEvent> {
     return state;
   }
 
-  stored(): StoredEvent {
+  toStored(): StoredEvent {
     const { id, server, attempt, problem } = this;
     const refused = problem?.kind === "refused" ? problem.message : null;
     return { id, ...this.version, dirty: [...this.dirty], server, attempt, refused };

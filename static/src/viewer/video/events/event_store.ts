@@ -23,7 +23,7 @@ import type { VideoEvent, VideoEventFields } from "./api";
 import { EVENT_MERGE, VideoEventState, eventVersionOf } from "./event_state";
 import type { EventVersion, StoredEvent } from "./event_state";
 
-const savedOn = (canvas: string): SaveKind<VideoEventFields, VideoEvent, VideoEventState> => ({
+const saveKindOf = (canvas: string): SaveKind<VideoEventFields, VideoEvent, VideoEventState> => ({
   noun: "event",
   merge: EVENT_MERGE,
   versionOf: eventVersionOf,
@@ -42,7 +42,7 @@ export class VideoEventStore extends SavedStore<VideoEventFields, VideoEvent, Vi
     private readonly canvas: string,
     leaving?: AbortSignal,
   ) {
-    super(new Autosave(savedOn(canvas), leaving));
+    super(new Autosave(saveKindOf(canvas), leaving));
   }
 
   protected stateOf(event: VideoEvent): VideoEventState {
@@ -50,12 +50,12 @@ export class VideoEventStore extends SavedStore<VideoEventFields, VideoEvent, Vi
   }
 
   async load(): Promise<void> {
-    const before = new Map(this.live().map((state) => [state, state.server?.version]));
+    const before = new Map(this.existingObjects().map((state) => [state, state.server?.version]));
     try {
       const events = await videoEvents(this.canvas);
       this.merge(events);
       this.dropMissing(before, new Set(events.map(({ id }) => id)));
-      this.emit("loaded", { total: this.live().length, windowed: false });
+      this.emit("loaded", { total: this.existingObjects().length, windowed: false });
     } catch (error) {
       this.emit("error", error instanceof Error ? error.message : "The events could not be loaded.");
     }
@@ -67,12 +67,12 @@ export class VideoEventStore extends SavedStore<VideoEventFields, VideoEvent, Vi
   }
 
   holdStored(stored: StoredEvent): void {
-    this.hold(VideoEventState.fromStored(stored));
+    this.addStored(VideoEventState.fromStored(stored));
   }
 
   /** Drop events that others deleted since the last load, not those that were saved while it ran. */
   private dropMissing(before: Map<VideoEventState, number | undefined>, present: Set<string>): void {
-    const removed = this.live().filter(
+    const removed = this.existingObjects().filter(
       (state) => state.isSettled && state.server && !present.has(state.id) && before.get(state) === state.server.version,
     );
     for (const state of removed) this.states.delete(state.id);
@@ -119,7 +119,7 @@ const CHANGED_NAMES: Record<keyof EventVersion, string> = {
 export function pendingEvents({ sync }: VideoEventStore, edits: VideoEventEdits): PendingChange[] {
   return sync.waiting.map((state) => {
     const { server, deleted, version, problem } = state;
-    const changed = server ? EVENT_MERGE.differing(version, eventVersionOf(server)) : [];
+    const changed = server ? EVENT_MERGE.differingFields(version, eventVersionOf(server)) : [];
     const text = changeText("event", CHANGED_NAMES, { server, deleted, changed });
     return { title: state.name, text, problem, discard: () => edits.discard(state) };
   });

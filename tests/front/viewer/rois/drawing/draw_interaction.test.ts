@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { geometryFromL0, geometryToL0 } from "@/viewer/map/pixel_plane";
 import type { AreaGeometry, Position } from "@/viewer/lib/types";
 import { areaPx } from "@/viewer/rois/shapes/areas";
-import { drawnInView, drawnOutline } from "@/viewer/rois/drawing/draw_interaction";
+import { shapeInView, drawnOutline } from "@/viewer/rois/drawing/draw_interaction";
 
 /** A square of so many level-0 pixels. */
 const square = (side: number): Polygon => new Polygon([[[0, 0], [side, 0], [side, -side], [0, -side], [0, 0]]]);
@@ -58,7 +58,7 @@ it("keeps a freehand line as it is where the grid would leave nothing of it", ()
 
 it("draws in the middle of the view, a third as wide and high", () => {
   const view = [0, -600, 900, 0];
-  expect(drawnInView("rectangle", view).getExtent()).toEqual([300, -400, 600, -200]);
-  expect(drawnInView("ellipse", view).getExtent()).toEqual([300, -400, 600, -200]);
-  expect(drawnInView("ellipse", view).getArea()).toBeCloseTo(Math.PI * 150 * 100, -3);
+  expect(shapeInView("rectangle", view).getExtent()).toEqual([300, -400, 600, -200]);
+  expect(shapeInView("ellipse", view).getExtent()).toEqual([300, -400, 600, -200]);
+  expect(shapeInView("ellipse", view).getArea()).toBeCloseTo(Math.PI * 150 * 100, -3);
 });

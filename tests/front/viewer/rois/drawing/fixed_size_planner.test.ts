@@ -24,7 +24,7 @@ describe("planning", () => {
 
   it("refuses an image that is smaller than the circle", () => {
     const small = planner({ kind: "circle" }, { canvas: { width: 1000, height: 4000 } });
-    expect([small.plan([10, 10]), small.shortfall(0)]).toEqual([[], "The image is smaller than a circle of this size, so nothing was placed."]);
+    expect([small.plan([10, 10]), small.shortfallText(0)]).toEqual([[], "The image is smaller than a circle of this size, so nothing was placed."]);
   });
 
   it("numbers the fields of one grid", () => {
@@ -38,7 +38,7 @@ describe("planning", () => {
     const inside = planner({}, { region: () => region });
     const fields = inside.plan([1310, 1110]);
     expect(fields).toHaveLength(6);
-    expect(inside.shortfall(6)).toBe("Only 6 of 10 fields have room inside the selected region.");
+    expect(inside.shortfallText(6)).toBe("Only 6 of 10 fields have room inside the selected region.");
     for (const { geometry } of fields) {
       const [left, top, right, bottom] = boundsOf([geometry]);
       expect(left >= 1000 && top >= 1000 && right <= 1620 && bottom <= 1420).toBe(true);

@@ -34,12 +34,12 @@ beforeEach(() => {
   outlines = new UnfinishedOutlines({ resume: (outline) => (held = outline), stopDrawing }, history, shelf);
 });
 
-const kept = async (): Promise<string[]> => (await shelf.all()).map(({ id }) => id);
+const kept = async (): Promise<string[]> => (await shelf.getAll()).map(({ id }) => id);
 
 describe("Esc", () => {
   it("is undone with the outline open again, and done again with what it has become", async () => {
     const outline = drawn();
-    outlines.cancelled(outline);
+    outlines.cancel(outline);
     expect([await kept(), history.undo(), held]).toEqual([[], "Cancel outline", outline]);
     held = { ...outline, points: [...CORNERS, [0, 9]] };
     history.redo();
@@ -51,7 +51,7 @@ describe("Esc", () => {
   it("after one point is a step of its own: undo does not reach the ROI before", () => {
     let isRemoved = false;
     history.record({ label: "Draw ROI", undo: () => (isRemoved = true), redo: () => undefined });
-    outlines.cancelled(drawn([[1, 1]]));
+    outlines.cancel(drawn([[1, 1]]));
     history.undo();
     expect([isRemoved, (held)?.points]).toEqual([false, [[1, 1]]]);
   });
@@ -60,7 +60,7 @@ describe("Esc", () => {
 describe("another tool", () => {
   it("puts the outline aside on its frame, the last one to go on with first", async () => {
     const [first, second, elsewhere] = [drawn(CORNERS, frame(1)), drawn(CORNERS, frame(1)), drawn(CORNERS, frame(2))];
-    for (const outline of [first, second, elsewhere]) outlines.left(outline);
+    for (const outline of [first, second, elsewhere]) outlines.putAside(outline);
     expect(outlines.ofFrame(frame(1))).toEqual([first, second]);
     outlines.resumeLast(frame(1));
     expect([held, outlines.ofFrame(frame(1))]).toEqual([second, [first]]);
@@ -69,7 +69,7 @@ describe("another tool", () => {
 
   it("leaves no mark for one point, yet undo brings it back", () => {
     const outline = drawn([[1, 1]]);
-    outlines.left(outline);
+    outlines.putAside(outline);
     expect(outlines.all).toEqual([]);
     history.undo();
     expect(held).toEqual(outline);
@@ -77,7 +77,7 @@ describe("another tool", () => {
 
   it("is undone with the outline in hand", () => {
     const outline = drawn();
-    outlines.left(outline);
+    outlines.putAside(outline);
     history.undo();
     expect([held, outlines.all]).toEqual([outline, []]);
     history.redo();
@@ -88,8 +88,8 @@ describe("another tool", () => {
 describe("the next visit", () => {
   it("finds what was put aside and what was under the pen, in order", async () => {
     const [first, second] = [drawn(), drawn()];
-    outlines.left(first);
-    outlines.drawn(second);
+    outlines.putAside(first);
+    outlines.handlePoint(second);
     const later = new UnfinishedOutlines({ resume: () => undefined, stopDrawing: () => null }, new History(), shelf);
     await later.load();
     expect(later.all).toEqual([first, second]);
@@ -97,9 +97,9 @@ describe("the next visit", () => {
 
   it("does not find what was finished or discarded; discarding is undone", async () => {
     const [first, second] = [drawn(), drawn()];
-    outlines.drawn(first);
-    outlines.finished(first.id);
-    outlines.left(second);
+    outlines.handlePoint(first);
+    outlines.handleEnd(first.id);
+    outlines.putAside(second);
     outlines.discard(second);
     expect(await kept()).toEqual([]);
     history.undo();

@@ -18,8 +18,8 @@ describe("properties", () => {
 
   it("differ by what they say, whatever their order", () => {
     const mine = versionOf(roi({ properties: { a: "1", b: "2" } }));
-    expect(ROI_MERGE.differing(mine, versionOf(roi({ properties: { b: "2", a: "1" } })))).toEqual([]);
-    expect(ROI_MERGE.differing(mine, versionOf(roi({ properties: { a: "1" }, description: "d" })))).toEqual(["description", "properties"]);
+    expect(ROI_MERGE.differingFields(mine, versionOf(roi({ properties: { b: "2", a: "1" } })))).toEqual([]);
+    expect(ROI_MERGE.differingFields(mine, versionOf(roi({ properties: { a: "1" }, description: "d" })))).toEqual(["description", "properties"]);
   });
 
   it("are searched with name, label and description, word by word", () => {

@@ -19,7 +19,7 @@ const passing = (filter: Partial<RoiFilter>): string =>
 const inOrder = (order: string): string => sorted(STATES, order, labels).map(({ id }) => id).join("");
 
 beforeEach(() => {
-  labels = Labels.none();
+  labels = Labels.empty();
   labels.add(label("l1", "Tumour") as never);
   labels.add(label("l2", "Stroma") as never);
 });

@@ -14,7 +14,7 @@ beforeEach(() => {
 
 function layer(...ids: string[]): { store: RoiStore; layer: RoiLayer } {
   const store = new RoiStore({ id: "c" } as CanvasData);
-  const made = new RoiLayer(store, Labels.none());
+  const made = new RoiLayer(store, Labels.empty());
   store.merge(ids.map((id) => roi({ id, geometry: square(0) })));
   return { store, layer: made };
 }

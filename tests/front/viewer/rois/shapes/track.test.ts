@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { begunAt, driftOn, endedAt, keyFrames, nextKeyFrame, outlineOn, withKeyFrame, withoutFrame } from "@/viewer/rois/shapes/track";
+import { begunAt, uncertaintyPxAt, endedAt, keyFrames, nextKeyFrame, outlineOn, withKeyFrame, withoutFrame } from "@/viewer/rois/shapes/track";
 import type { Tracked } from "@/viewer/rois/shapes/track";
 import { boundsOf } from "@/viewer/rois/shapes/outlines";
 import type { FrameRef, KeyFrame, RoiGeometry } from "@/viewer/lib/types";
@@ -69,7 +69,7 @@ describe("a track", () => {
 
   it("says how uncertain it is between two key frames", () => {
     const tracked = roi([key(20, 100, { by: "tracking", drift_px: 2 }), key(30, 100)]);
-    expect([10, 12, 20, 25, 30].map((index) => driftOn(tracked, index))).toEqual([0, 2, 2, 2, 0]);
+    expect([10, 12, 20, 25, 30].map((index) => uncertaintyPxAt(tracked, index))).toEqual([0, 2, 2, 2, 0]);
   });
 
   it("leads from key frame to key frame", () => {

@@ -38,7 +38,7 @@ async function visit(): Promise<Visit> {
   return { store, edits: new RoiEdits(store, new History()), waited };
 }
 
-const kept = async (): Promise<string[]> => (await shelf.all()).map(({ id }) => id);
+const kept = async (): Promise<string[]> => (await shelf.getAll()).map(({ id }) => id);
 
 describe("what is not saved", () => {
   it("survives the page, and is sent by the next visit in the order in which it was made", async () => {

@@ -68,7 +68,7 @@ describe("drawing", () => {
     const state = edits.create({ geometry: square(3) }, null, null);
     await saved();
     expect(history.undo()).toBe("Draw region");
-    expect([store.live(), store.total]).toEqual([[first()], 1]);
+    expect([store.existingObjects(), store.total]).toEqual([[first()], 1]);
     await saved();
     expect(server.rois.get(state.id)?.deleted_at).not.toBeNull();
     history.redo();
@@ -138,7 +138,7 @@ describe("a conflict", () => {
   const theirs = (): Roi => server.rois.get("r1") as Roi;
 
   it("is merged field by field into one version: nothing changes that was not chosen", async () => {
-    const result = ROI_MERGE.merged(first().version, versionOf(theirs()), { name: "mine", label: "theirs" });
+    const result = ROI_MERGE.mergedVersion(first().version, versionOf(theirs()), { name: "mine", label: "theirs" });
     edits.merge(first(), theirs(), result as Version);
     await saved();
     expect(server.rois.get("r1")).toMatchObject({ name: "mine", label: "l9", version: 3 });

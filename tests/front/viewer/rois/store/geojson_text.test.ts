@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { placed } from "@/viewer/rois/tools/clipboard";
+import { placeOutlines } from "@/viewer/rois/tools/clipboard";
 import { featureCollectionOf, parseCopiedRois } from "@/viewer/rois/store/geojson_text";
 import { Labels } from "@/viewer/rois/store/labels";
 import { boundsOf } from "@/viewer/rois/shapes/outlines";
@@ -8,7 +8,7 @@ import { RoiState } from "@/viewer/rois/store/roi_state";
 import { canvas } from "../../canvases";
 import { roi, square } from "../fake_server";
 
-const labels = Labels.none();
+const labels = Labels.empty();
 const state = RoiState.fromServer(roi({ name: "gland", shape: "ellipse", geometry: square(20) }));
 const text = JSON.stringify(featureCollectionOf([state], canvas({ mpp_x: 0.25, mpp_y: 0.25 }), labels));
 
@@ -48,7 +48,7 @@ describe("copies", () => {
   it("lie with their middle under the pointer, or in the middle where they would lie outside", () => {
     const rois = [{ geometry: square(20), shape: "polygon" as const, label: null, name: "", description: "", properties: {} }];
     const bounds = (at: [number, number] | null, given = rois): number[] =>
-      boundsOf(placed(given, canvas(), at, [500, 300]).map(({ geometry }) => geometry));
+      boundsOf(placeOutlines(given, canvas(), at, [500, 300]).map(({ geometry }) => geometry));
     expect(bounds([100, 100])).toEqual([95, 95, 105, 105]);
     expect(bounds(null)).toEqual([20, 20, 30, 30]);
     const far = rois.map((one) => ({ ...one, geometry: square(5000) }));

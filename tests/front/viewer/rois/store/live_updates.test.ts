@@ -48,7 +48,7 @@ it("takes what came with the answer, and asks for nothing more", async () => {
   await live.update();
   server.instead.push(now(told));
   await live.update();
-  expect([store.get("r1")?.name, store.live().length, store.total]).toEqual(["theirs", 2, 2]);
+  expect([store.get("r1")?.name, store.existingObjects().length, store.total]).toEqual(["theirs", 2, 2]);
   expect(server.asked.map(({ path }) => path.split("/").at(-2))).toEqual(["live", "live", "live"]);
 });
 
@@ -58,7 +58,7 @@ it("lets go of what others deleted, and tells the map", async () => {
   const theirs = server.change("r1", { deleted_at: "2026-01-01T00:00:00Z" });
   server.instead.push(done(), now([{ id: "r1", version: 2, is_deleted: true }]), page(theirs));
   await live.update();
-  expect([gone, store.live().length, store.total]).toEqual([["r1"], 0, 0]);
+  expect([gone, store.existingObjects().length, store.total]).toEqual([["r1"], 0, 0]);
 });
 
 it("counts what went away once, whether a load or the news tells of it first", async () => {
@@ -86,7 +86,7 @@ it("counts what others drew", async () => {
   const theirs = roi({ id: "r2", version: 1 });
   server.instead.push(done(), now([{ id: "r2", version: 1, is_deleted: false }]), page(theirs));
   await live.update();
-  expect([store.live().length, store.total]).toEqual([2, 2]);
+  expect([store.existingObjects().length, store.total]).toEqual([2, 2]);
 });
 
 it("never touches what is not saved here", async () => {

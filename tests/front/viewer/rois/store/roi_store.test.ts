@@ -93,7 +93,7 @@ describe("merge", () => {
   it("holds a deleted one without showing it", () => {
     const { store: made, told } = store();
     made.merge([roi({ deleted_at: "2026-01-03T00:00:00Z" })]);
-    expect([made.live(), told]).toEqual([[], []]);
+    expect([made.existingObjects(), told]).toEqual([[], []]);
   });
 });
 

@@ -38,7 +38,7 @@ const span = { name: "Withdrawal", note: "", first: frame(20), last: frame(45) }
 describe("an event", () => {
   it("is shown at once, and saved with its frames a little later", async () => {
     const state = edits.create(span);
-    expect(store.live()).toContain(state);
+    expect(store.existingObjects()).toContain(state);
     await saved();
     expect(server.events.get(state.id)).toMatchObject({ name: "Withdrawal", first: { index: 20 }, last: { index: 45 }, version: 1 });
     expect(server.writes).toEqual(["POST"]);
@@ -58,7 +58,7 @@ describe("an event", () => {
     await saved();
     send();
     await loading;
-    expect([state.isSettled, store.live().includes(state)]).toEqual([true, true]);
+    expect([state.isSettled, store.existingObjects().includes(state)]).toEqual([true, true]);
   });
 
   it("that is renamed while it is new is saved once, by its new name", async () => {
@@ -82,10 +82,10 @@ describe("an event", () => {
 
   it("is deleted, and restored by undo", async () => {
     edits.remove(first());
-    expect(store.live()).toEqual([]);
+    expect(store.existingObjects()).toEqual([]);
     await saved();
     history.undo();
-    expect(store.live()).toEqual([first()]);
+    expect(store.existingObjects()).toEqual([first()]);
     await saved();
     expect(server.writes).toEqual(["DELETE 1", "POST 2"]);
     expect(server.events.get("e1")).toMatchObject({ version: 3, deleted_at: null });
@@ -105,7 +105,7 @@ describe("what somebody else changed first", () => {
     const other = eventVersionOf(theirs);
     expect([base?.name, state.name, theirs.name, store.sync.report.status]).toEqual(["Caecum", "Mine", "Theirs", "conflict"]);
     expect(EVENT_MERGE.automaticChoices(base, state.version, other)).toEqual({ note: "mine" });
-    const result = EVENT_MERGE.merged(state.version, other, { name: "theirs", note: "mine" });
+    const result = EVENT_MERGE.mergedVersion(state.version, other, { name: "theirs", note: "mine" });
     if (result) edits.merge(state, theirs, result);
     await pass(0);
     expect(server.events.get("e1")).toMatchObject({ name: "Theirs", note: "of mine", version: 3 });
@@ -118,7 +118,7 @@ describe("what somebody else changed first", () => {
     expect(first().name).toBe("Theirs");
     server.change("e1", { deleted_at: "2026-01-03T00:00:00Z" });
     await store.load();
-    expect(store.live()).toEqual([]);
+    expect(store.existingObjects()).toEqual([]);
   });
 });
 
@@ -148,8 +148,8 @@ describe("without an answer of the server", () => {
     expect(await new Drafts(next, shelf).replay()).toBe(1);
     await next.load();
     await pass(0);
-    expect([next.live().length, server.events.get(id)?.name]).toEqual([2, "Withdrawal"]);
-    expect(await shelf.all()).toEqual([]);
+    expect([next.existingObjects().length, server.events.get(id)?.name]).toEqual([2, "Withdrawal"]);
+    expect(await shelf.getAll()).toEqual([]);
   });
 });
 
@@ -181,7 +181,7 @@ describe("texts", () => {
 
 it("orders by frame and filters by a part of the name in any case", () => {
   const [late, early] = [edits.create(span), edits.create({ ...span, name: "Caecum again", first: frame(2), last: frame(2) })];
-  expect(inOrder(store.live())).toEqual([early, first(), late]);
-  expect(withName(inOrder(store.live()), " CAEC")).toEqual([early, first()]);
-  expect(withName(store.live(), "")).toHaveLength(3);
+  expect(inOrder(store.existingObjects())).toEqual([early, first(), late]);
+  expect(withName(inOrder(store.existingObjects()), " CAEC")).toEqual([early, first()]);
+  expect(withName(store.existingObjects(), "")).toHaveLength(3);
 });
