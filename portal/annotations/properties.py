@@ -210,7 +210,7 @@ def types_of(stored: Sequence[Mapping[str, Any]]) -> list[PropertyType]:
     return [PropertyType(**{**entry, "choices": tuple(entry["choices"])}) for entry in stored]
 
 
-def types_mark(types: Sequence[PropertyType]) -> str:
+def types_etag(types: Sequence[PropertyType]) -> str:
     """Version mark of the property types, which detects concurrent changes."""
     text = json.dumps([asdict(property_type) for property_type in types], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,7 +10,7 @@ from portal.jobs.events import JobEvent
 
 
 @subscribe(JobEvent.ENDED)
-def note_end_of_ingest(event: Event) -> None:
-    """An item whose ingest failed says why."""
+def record_ingest_failure(event: Event) -> None:
+    """Store the reason of a failed ingest with its item."""
     item_job_ended(payload=event.payload)
     upload_job_ended(payload=event.payload)

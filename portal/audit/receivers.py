@@ -14,20 +14,20 @@ from portal.labs.models import User
 
 
 @receiver(user_logged_in, dispatch_uid="audit.signed_in")
-def note_sign_in(request: HttpRequest | None, user: User, **_: Any) -> None:
+def log_sign_in(request: HttpRequest | None, user: User, **_: Any) -> None:
     """Log a sign-in in all labs of the account."""
     entry_note("account.signed_in", lab_ids=labs_of(user.pk), actor_id=user.pk)
 
 
 @receiver(user_logged_out, dispatch_uid="audit.signed_out")
-def note_sign_out(request: HttpRequest | None, user: User | None, **_: Any) -> None:
+def log_sign_out(request: HttpRequest | None, user: User | None, **_: Any) -> None:
     """Log a sign-out in all labs of the account."""
     if user is not None:
         entry_note("account.signed_out", lab_ids=labs_of(user.pk), actor_id=user.pk)
 
 
 @receiver(user_login_failed, dispatch_uid="audit.sign_in_failed")
-def note_failed_sign_in(credentials: Mapping[str, Any], **_: Any) -> None:
+def log_failed_sign_in(credentials: Mapping[str, Any], **_: Any) -> None:
     """Log a failed sign-in in all labs of the account; of an unknown address only a hash."""
     address = str(credentials.get("email") or credentials.get("username") or "").strip().lower()
     user = User.objects.filter(email=address).first() if address else None

@@ -15,7 +15,7 @@ from portal.core.models import Event
 
 
 @subscribe_batches(EVERY)
-def events_heard(events: Sequence[Event]) -> None:
+def log_events(events: Sequence[Event]) -> None:
     """Log events in the transaction of their write, so that neither exists without the other."""
     entries = [entry for event in events for entry in _entries(event)]
     rows_insert(entries)

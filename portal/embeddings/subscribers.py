@@ -74,7 +74,7 @@ def embed_restored_canvases(event: Event) -> None:
 
 
 @subscribe(JobEvent.ENDED)
-def follow_end_of_job(event: Event) -> None:
+def switch_encoder_after_job(event: Event) -> None:
     """Switch to the next encoder after the last embedding of an archive."""
     if event.payload["kind"] in (CANVAS_KIND, BACKFILL_KIND):
         encoder_switch_if_complete()

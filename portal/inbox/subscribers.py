@@ -43,7 +43,7 @@ def notify_starter(event: Event) -> None:
 
 @subscribe(ArchiveEvent.QUARANTINE_PUT)
 def notify_managers(event: Event) -> None:
-    """Managers decide about a file in quarantine."""
+    """Notify the managers of a file in quarantine."""
     if event.lab_id is not None:
         services.notify_of_quarantine(lab_id=event.lab_id, payload=event.payload)
 
@@ -52,5 +52,5 @@ def notify_managers(event: Event) -> None:
 @subscribe(ArchiveEvent.QUARANTINE_RETRIED)
 @subscribe(ArchiveEvent.QUARANTINE_RELEASED)
 def delete_notifications_of_quarantine(event: Event) -> None:
-    """A file that left quarantine needs no decision."""
+    """Delete the notifications of a file that left quarantine."""
     services.quarantine_notifications_delete(upload_id=uuid.UUID(event.payload["upload_id"]))

@@ -13,15 +13,15 @@ from portal.jobs.events import JobEvent
 
 
 @subscribe(JobEvent.ENDED)
-def note_end_of_import(event: Event) -> None:
-    """The import of a case says how it ended."""
+def record_import_end(event: Event) -> None:
+    """Store with the import of a case how its job ended."""
     case_import_ended(payload=event.payload)
 
 
 @subscribe(ArchiveEvent.SLIDE_READY)
 @subscribe(ArchiveEvent.VIDEO_READY)
 def embed_imported_regions(event: Event) -> None:
-    """Regions that came with a case wait for the pixels of their image."""
+    """Embed the imported regions of an image when its pixels are ready."""
     if event.lab_id is not None:
         canvas_id = uuid.UUID(event.payload["canvas_id"])
         canvases_restored(lab_id=event.lab_id, canvas_ids=[canvas_id])

@@ -108,7 +108,9 @@ class SignedInWithScope(BasePermission):
         if not token.areas or getattr(view, "any_area", False):
             return reads or token.scope == TokenScope.WRITE
         area = getattr(view, "area", None)
-        self.message = f"This token may not {'read' if reads else 'write'} here: {token.words}."
+        self.message = (
+            f"This token may not {'read' if reads else 'write'} here: {token.rights_text}."
+        )
         self.code = "token-area"
         return token.allows(area, writes=not reads)
 
@@ -132,7 +134,7 @@ class SignedInWithScope(BasePermission):
         if lacking:
             self.message = (
                 "This carries data of areas that the token has no right to: "
-                f"{', '.join(lacking)}. It has {token.words}."
+                f"{', '.join(lacking)}. It has {token.rights_text}."
             )
             self.code = "token-area"
         return not lacking

@@ -24,44 +24,44 @@ from portal.labs.services.sessions import session_begin, session_note
 
 
 @receiver(password_reset)
-def note_the_proof(user: User, **kwargs: Any) -> None:
+def handle_password_reset(user: User, **kwargs: Any) -> None:
     """Record that the address is proven: a reset link is only sent to it."""
     email_prove(user, has_new_password=True)
 
 
 @receiver(user_logged_in)
-def note_the_session(request: HttpRequest, user: User, **kwargs: Any) -> None:
+def handle_login(request: HttpRequest, user: User, **kwargs: Any) -> None:
     """Record a session, by whichever way the user signed in."""
     session_begin(request, user)
 
 
 @receiver([password_changed, password_set])
-def note_the_new_key(request: HttpRequest, user: User, **kwargs: Any) -> None:
+def handle_password_change(request: HttpRequest, user: User, **kwargs: Any) -> None:
     """Record the new session key that a password change creates."""
     session_note(request, user)
 
 
 @receiver([authenticator_added, authenticator_reset])
-def note_the_factor(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
+def handle_factor_added(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
     """Record a new second factor or new recovery codes."""
     _emit("account.factor_added", user, authenticator)
 
 
 @receiver(authenticator_added)
-def spend_the_first_code(request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+def use_up_first_code(request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
     """Use up the code that added an app, so that it cannot sign in."""
     if authenticator.type == Authenticator.Type.TOTP:
         app_code_spend(authenticator, request.POST.get("code", ""))
 
 
 @receiver(authenticator_removed)
-def note_the_loss(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
+def handle_factor_removed(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
     """Record a removed second factor."""
     _emit("account.factor_removed", user, authenticator)
 
 
 @receiver(authentication_failed)
-def note_the_wrong_code(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
+def handle_factor_failed(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
     """Record a wrong second factor after a right password."""
     _emit("account.factor_failed", user, authenticator)
 

@@ -85,7 +85,7 @@ def options_hash(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(dict(config), sort_keys=True).encode()).hexdigest()
 
 
-def span_words(config: Mapping[str, Any]) -> str:
+def span_text(config: Mapping[str, Any]) -> str:
     """``2 s to 5.5 s``, ``from 2 s``, ``up to 5.5 s``, or nothing for the whole video."""
     start_s, end_s = config.get("start_s"), config.get("end_s")
     if start_s is not None and end_s is not None:
@@ -95,10 +95,10 @@ def span_words(config: Mapping[str, Any]) -> str:
     return f"up to {end_s:g} s" if end_s is not None else ""
 
 
-def options_words(config: Mapping[str, Any]) -> str:
+def options_text(config: Mapping[str, Any]) -> str:
     """``2 s to 5 s, every 3rd frame, affine``, or nothing for the defaults."""
     words = []
-    if span := span_words(config):
+    if span := span_text(config):
         words.append(span)
     if step := config.get("step"):
         words.append(f"every {ordinal(step)} frame")

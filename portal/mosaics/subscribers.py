@@ -22,22 +22,22 @@ from portal.mosaics.services.removal import (
 
 
 @subscribe(JobEvent.ENDED)
-def note_end_of_job(event: Event) -> None:
-    """A mosaic or follow-up says how it ended."""
+def record_job_end(event: Event) -> None:
+    """Store with a mosaic or follow-up how its job ended."""
     mosaic_job_ended(payload=event.payload)
     followup_job_ended(payload=event.payload)
 
 
 @subscribe(ArchiveEvent.ITEM_RENAMED)
 def rename_mosaics(event: Event) -> None:
-    """A mosaic is called by its video."""
+    """Rename the mosaics of a renamed video."""
     if event.payload["item_kind"] == "video":
         mosaics_follow_title(Video.objects.get(pk=event.payload["item_id"]))
 
 
 @subscribe(ArchiveEvent.TRASH_PUT)
 def trash_mosaics(event: Event) -> None:
-    """Mosaics go into the trash with their video."""
+    """Put the mosaics of a video into the trash with it."""
     mosaics_trashed(payload=event.payload)
 
 
@@ -49,11 +49,11 @@ def restore_mosaics(event: Event) -> None:
 
 @subscribe(ArchiveEvent.TRASH_PURGING)
 def purge_mosaics(event: Event) -> None:
-    """Mosaics are deleted with their video."""
+    """Delete the mosaics of a deleted video."""
     mosaics_purge(payload=event.payload)
 
 
 @subscribe_batches(RoiEvent.PURGED)
 def drop_files_of_followups(events: Sequence[Event]) -> None:
-    """Follow-ups are deleted with their ROI; their files are deleted here."""
+    """Delete the files of follow-ups whose ROI was deleted; their rows are deleted with it."""
     followup_files_drop(roi_ids=[uuid.UUID(event.payload["roi_id"]) for event in events])

@@ -45,13 +45,13 @@ class Pair:
 
     Attributes:
         a, b: Index of the patch in each region.
-        adds: Contribution to the similarity, which is the sum over all pairs.
+        contribution: Contribution to the similarity, which is the sum over all pairs.
         share: Share of the sum of all positive contributions.
     """
 
     a: int
     b: int
-    adds: float
+    contribution: float
     share: float
 
 
@@ -62,20 +62,20 @@ class PairExplanation:
     Attributes:
         similarity: Cosine of the two vectors.
         distance: Euclidean distance of the two vectors.
-        adds_a, adds_b: (N,) and (M,) float64, contributions of the patches of each region to the
-            similarity, which is their sum.
+        contributions_a, contributions_b: (N,) and (M,) float64, contributions of the patches of
+            each region to the similarity, which is their sum.
         pairs: Best pairs first, without overlapping patches.
     """
 
     similarity: float
     distance: float
-    adds_a: ArrayF64
-    adds_b: ArrayF64
+    contributions_a: ArrayF64
+    contributions_b: ArrayF64
     pairs: tuple[Pair, ...]
 
     def half_from(self) -> tuple[float, float]:
         """Smallest share of the patches of each region with half of its contributions."""
-        return _half_from(self.adds_a), _half_from(self.adds_b)
+        return _half_from(self.contributions_a), _half_from(self.contributions_b)
 
 
 def explain_pair(a: Vertices, b: Vertices, *, max_pairs: int = PAIRS) -> PairExplanation:
@@ -105,8 +105,8 @@ def explain_pair(a: Vertices, b: Vertices, *, max_pairs: int = PAIRS) -> PairExp
     return PairExplanation(
         similarity=float(terms.sum()),
         distance=float(np.linalg.norm(vector_a - vector_b)),
-        adds_a=terms.sum(axis=1),
-        adds_b=terms.sum(axis=0),
+        contributions_a=terms.sum(axis=1),
+        contributions_b=terms.sum(axis=0),
         pairs=tuple(Pair(i, j, float(terms[i, j]), terms[i, j] / positive) for i, j in best),
     )
 

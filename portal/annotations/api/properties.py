@@ -17,7 +17,7 @@ from portal.annotations.properties import (
     MAX_KEY_CHARS,
     MAX_PROPERTY_CHARS,
     MAX_UNIT_CHARS,
-    types_mark,
+    types_etag,
 )
 from portal.annotations.selectors import labels as selectors
 from portal.annotations.services.properties import property_types_set
@@ -72,7 +72,7 @@ class PropertyTypesSerializer(serializers.Serializer[Any]):
 
     lab = serializers.UUIDField()
     properties = PropertyTypeSerializer(many=True)
-    mark = serializers.CharField(help_text="A mark of these properties as they are")
+    etag = serializers.CharField(help_text="ETag of these properties")
 
 
 class PropertyTypesInputSerializer(serializers.Serializer[Any]):
@@ -80,9 +80,9 @@ class PropertyTypesInputSerializer(serializers.Serializer[Any]):
 
     lab = serializers.UUIDField(required=False)
     properties = PropertyTypeInputSerializer(many=True)
-    mark = serializers.CharField(
+    etag = serializers.CharField(
         required=False,
-        help_text="A mark of these properties as they are. Send it with a change: 409 "
+        help_text="ETag of these properties. Send it with a change: 409 "
         "`properties-changed` if somebody changed them since",
     )
 
@@ -98,7 +98,7 @@ class PropertyTypesQuerySerializer(serializers.Serializer[Any]):
 class PropertyTypesApi(ApiView):
     """The properties that a lab keeps of its ROIs, and what their values are.
 
-    The tag is the ``mark``, which may be sent back in the body in place of ``If-Match``.
+    The tag is the ``etag``, which may be sent back in the body in place of ``If-Match``.
     """
 
     area = TokenArea.ROIS
@@ -133,21 +133,21 @@ class PropertyTypesApi(ApiView):
     def put(self, request: Request) -> Response:
         """Replace all property types. Existing values of ROIs stay; new values must match the type.
 
-        Requires If-Match, or the `mark` of the types that were read.
+        Requires If-Match, or the `etag` of the types that were read.
         """
         body = PropertyTypesInputSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
         lab = lab_chosen(user_of(request), data.get("lab"), at_least=Role.MANAGER)
         header = request.headers.get("If-Match")
-        if header is None and data.get("mark") is None:
+        if header is None and data.get("etag") is None:
             raise PreconditionRequiredError(
-                "Send the ETag that you read as If-Match, or the `mark` that you read."
+                "Send the ETag that you read as If-Match, or the `etag` that you read."
             )
         tags = tags_sent(header) if header is not None else None
-        mark = data.get("mark") if tags is None else _mark_among(tags, lab.pk)
+        etag = data.get("etag") if tags is None else _etag_among(tags, lab.pk)
         try:
-            property_types_set(lab=lab, user=user_of(request), types=data["properties"], mark=mark)
+            property_types_set(lab=lab, user=user_of(request), types=data["properties"], etag=etag)
         except ConflictError as error:
             if error.code != "properties-changed" or header is None:
                 raise
@@ -158,15 +158,15 @@ class PropertyTypesApi(ApiView):
         return _property_types(lab.pk)
 
 
-def _mark_among(tags: Set[str], lab_id: uuid.UUID) -> str:
-    """The current mark if it is among the tags, else one that is not current."""
-    now = types_mark(selectors.property_types_of(lab_id))
+def _etag_among(tags: Set[str], lab_id: uuid.UUID) -> str:
+    """The current etag if it is among the tags, else one that is not current."""
+    now = types_etag(selectors.property_types_of(lab_id))
     return now if now in tags else next(iter(tags))
 
 
 def _property_types(lab_id: uuid.UUID) -> Response:
     property_types = selectors.property_types_of(lab_id)
     types = [asdict(property_type) for property_type in property_types]
-    data = {"lab": lab_id, "properties": types, "mark": types_mark(property_types)}
-    tag = f'"{data["mark"]}"'
+    data = {"lab": lab_id, "properties": types, "etag": types_etag(property_types)}
+    tag = f'"{data["etag"]}"'
     return Response(PropertyTypesSerializer(data).data, headers={"ETag": tag})

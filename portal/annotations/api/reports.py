@@ -40,7 +40,7 @@ class ImportClassSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     color = serializers.CharField(allow_null=True)
     count = serializers.IntegerField()
-    fate = serializers.ChoiceField(["known", "mapped", "created", "none", "refused"])
+    outcome = serializers.ChoiceField(["known", "mapped", "created", "none", "refused"])
     label = serializers.UUIDField(  # type: ignore[assignment]
         source="label_id", allow_null=True, help_text="null if there is none, or none yet"
     )

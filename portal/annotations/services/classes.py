@@ -75,17 +75,17 @@ class Classes:
     ) -> ImportClass:
         name, color, count = described
         try:
-            fate, label = self._label(key, name, color, chosen)
+            outcome, label = self._label(key, name, color, chosen)
         except PortalError as error:
             self.problems[key] = f"class {name[:80]!r}: {error.message}"
             return ImportClass(name[:80], color, count, "refused", problem=error.message)
         self.labels[key] = label
-        is_there = label is not None and not (fate == "created" and self._is_preview)
+        is_there = label is not None and not (outcome == "created" and self._is_preview)
         return ImportClass(
             name,
             color,
             count,
-            fate,
+            outcome,
             label_id=label.pk if label and is_there else None,
             label_name=label.name if label else "",
         )

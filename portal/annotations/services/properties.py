@@ -14,7 +14,7 @@ from portal.annotations.properties import (
     PropertyType,
     properties_require,
     types_clean,
-    types_mark,
+    types_etag,
     types_of,
 )
 from portal.annotations.rules import require_manage_labels
@@ -38,50 +38,50 @@ class PropertyForm:
 
 
 def property_types_set(
-    *, lab: Lab, user: User, types: object, mark: str | None = None
+    *, lab: Lab, user: User, types: object, etag: str | None = None
 ) -> list[PropertyType]:
     """Say which properties the lab's ROIs have, and of what type. What ROIs have stays.
 
     Emits ``properties.changed`` where something differs.
 
     Args:
-        mark: ``types_mark`` of the types that were read; None skips the check.
+        etag: ``types_etag`` of the types that were read; None skips the check.
     Raises:
         ForbiddenError: not a manager. InvalidInputError.
         ConflictError: somebody changed them since.
     """
-    return _change_types(lab, user, mark, lambda _: types)
+    return _change_types(lab, user, etag, lambda _: types)
 
 
-def property_type_add(*, lab: Lab, user: User, mark: str, data: PropertyForm) -> Types:
+def property_type_add(*, lab: Lab, user: User, etag: str, data: PropertyForm) -> Types:
     """Append a property type. Raises as ``property_types_set``."""
     new_type = PropertyType(data.name, data.kind, data.choices, data.unit)
     return _change_types(
         lab,
         user,
-        mark,
+        etag,
         lambda types: [asdict(property_type) for property_type in (*types, new_type)],
     )
 
 
-def property_type_update(*, lab: Lab, user: User, mark: str, key: str, data: PropertyForm) -> Types:
+def property_type_update(*, lab: Lab, user: User, etag: str, key: str, data: PropertyForm) -> Types:
     """Change name, kind, unit or choices; ROIs keep their values, under the same key."""
     fields = asdict(data)
     return _replace_type(
-        lab, user, mark, key, lambda property_type: replace(property_type, **fields)
+        lab, user, etag, key, lambda property_type: replace(property_type, **fields)
     )
 
 
 def property_type_retire(
-    *, lab: Lab, user: User, mark: str, key: str, is_retired: bool = True
+    *, lab: Lab, user: User, etag: str, key: str, is_retired: bool = True
 ) -> Types:
     """Retire a property, or restore it."""
     return _replace_type(
-        lab, user, mark, key, lambda property_type: replace(property_type, retired=is_retired)
+        lab, user, etag, key, lambda property_type: replace(property_type, retired=is_retired)
     )
 
 
-def property_type_move(*, lab: Lab, user: User, mark: str, key: str, by: int) -> Types:
+def property_type_move(*, lab: Lab, user: User, etag: str, key: str, by: int) -> Types:
     """Move a property type up (-1) or down (1) among the active ones, within the list's ends."""
 
     def moved(types: Types) -> object:
@@ -96,13 +96,13 @@ def property_type_move(*, lab: Lab, user: User, mark: str, key: str, by: int) ->
             )
         ]
 
-    return _change_types(lab, user, mark, moved)
+    return _change_types(lab, user, etag, moved)
 
 
 def _replace_type(
     lab: Lab,
     user: User,
-    mark: str,
+    etag: str,
     key: str,
     other: Callable[[PropertyType], PropertyType],
 ) -> Types:
@@ -113,7 +113,7 @@ def _replace_type(
             for property_type in types
         ]
 
-    return _change_types(lab, user, mark, change)
+    return _change_types(lab, user, etag, change)
 
 
 def _type_by_key(types: Types, key: str) -> PropertyType:
@@ -124,7 +124,7 @@ def _type_by_key(types: Types, key: str) -> PropertyType:
 
 
 def _change_types(
-    lab: Lab, user: User, mark: str | None, change: Callable[[Types], object]
+    lab: Lab, user: User, etag: str | None, change: Callable[[Types], object]
 ) -> Types:
     require_manage_labels(user, lab.pk)
     label_set_ensure(lab=lab)
@@ -132,7 +132,7 @@ def _change_types(
         rows = LabelSet.objects.select_for_update().filter(lab=lab)
         label_set = rows.order_by("-is_default", "created_at")[0]
         before = types_of(label_set.property_types)
-        if mark is not None and mark != types_mark(before):
+        if etag is not None and etag != types_etag(before):
             raise ConflictError(
                 (
                     "Somebody else has changed the properties in the meantime. Look at them and "

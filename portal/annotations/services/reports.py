@@ -92,7 +92,7 @@ class ImportClass:
     """A class of the document.
 
     Attributes:
-        fate: known, mapped, created, none (its ROIs get no label) or refused.
+        outcome: known, mapped, created, none (its ROIs get no label) or refused.
         label_id: of the label that its ROIs get; None if there is none, or none yet.
         problem: why it is refused.
     """
@@ -100,7 +100,7 @@ class ImportClass:
     name: str
     color: str | None
     count: int
-    fate: str
+    outcome: str
     label_id: uuid.UUID | None = None
     label_name: str = ""
     problem: str = ""
@@ -142,7 +142,7 @@ class ImportReport:
     def labels_created(self) -> tuple[str, ...]:
         """Labels that the lab did not have."""
         return tuple(
-            import_class.name for import_class in self.classes if import_class.fate == "created"
+            import_class.name for import_class in self.classes if import_class.outcome == "created"
         )
 
 
@@ -165,7 +165,7 @@ def report_json(report: ImportReport) -> JsonObject:
                 "name": import_class.name,
                 "color": import_class.color,
                 "count": import_class.count,
-                "fate": import_class.fate,
+                "outcome": import_class.outcome,
                 "label": import_class.label_id and str(import_class.label_id),
                 "label_name": import_class.label_name,
                 "problem": import_class.problem,
@@ -196,7 +196,7 @@ def classes_from_json(report: Mapping[str, Any]) -> tuple[ImportClass, ...]:
             entry["name"],
             entry["color"],
             entry["count"],
-            entry["fate"],
+            entry["outcome"],
             label_id=uuid.UUID(entry["label"]) if entry["label"] else None,
             label_name=entry["label_name"],
             problem=entry["problem"],

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.annotations.forms import PropertyTypeForm
-from portal.annotations.properties import PropertyType, types_mark
+from portal.annotations.properties import PropertyType, types_etag
 from portal.annotations.rules import may_manage_labels, require_manage_labels
 from portal.annotations.selectors import labels as selectors
 from portal.annotations.services import properties as services
@@ -45,10 +45,10 @@ def properties(request: HttpRequest) -> HttpResponse:
         return _page(request, lab, PropertyTypeForm())
     require_manage_labels(user_of(request), lab.pk)
     form = PropertyTypeForm(request.POST)
-    mark, user = request.POST.get("mark", ""), user_of(request)
+    etag, user = request.POST.get("etag", ""), user_of(request)
 
     def add() -> object:
-        return services.property_type_add(lab=lab, user=user, mark=mark, data=form.property_data())
+        return services.property_type_add(lab=lab, user=user, etag=etag, data=form.property_data())
 
     if not form.is_valid() or not _is_done(form, add):
         return _page(request, lab, form, status=400)
@@ -63,18 +63,18 @@ def property_edit(request: HttpRequest) -> HttpResponse:
     """Change one: ``do`` is ``save``, ``up``, ``down``, ``retire`` or ``return``."""
     lab, user = _lab(request), user_of(request)
     do, key = request.POST.get("do", ""), request.POST.get("key", "")
-    mark = request.POST.get("mark", "")
+    etag = request.POST.get("etag", "")
     require_manage_labels(user, lab.pk)
     if do == "save":
-        return _save(request, lab, key, mark)
+        return _save(request, lab, key, etag)
     try:
         if do not in {*_MOVES, "retire", "return"}:
             raise InvalidInputError("do: save, up, down, retire or return.")
         if by := _MOVES.get(do):
-            services.property_type_move(lab=lab, user=user, mark=mark, key=key, by=by)
+            services.property_type_move(lab=lab, user=user, etag=etag, key=key, by=by)
         else:
             services.property_type_retire(
-                lab=lab, user=user, mark=mark, key=key, is_retired=do != "return"
+                lab=lab, user=user, etag=etag, key=key, is_retired=do != "return"
             )
     except PortalError as error:
         if error.status not in {400, 409}:
@@ -84,12 +84,12 @@ def property_edit(request: HttpRequest) -> HttpResponse:
     return _to_properties(lab, moved=f"{do}:{key}" if do in _MOVES else "")
 
 
-def _save(request: HttpRequest, lab: Lab, key: str, mark: str) -> HttpResponse:
+def _save(request: HttpRequest, lab: Lab, key: str, etag: str) -> HttpResponse:
     form = PropertyTypeForm(request.POST, auto_id=_ids(key))
 
     def change() -> object:
         return services.property_type_update(
-            lab=lab, user=user_of(request), mark=mark, key=key, data=form.property_data()
+            lab=lab, user=user_of(request), etag=etag, key=key, data=form.property_data()
         )
 
     if not form.is_valid() or not _is_done(form, change):
@@ -133,7 +133,7 @@ def _page(
         "lab": lab,
         "rows": rows,
         "retired": [property_type for property_type in types if property_type.retired],
-        "mark": types_mark(types),
+        "etag": types_etag(types),
         "form": form,
         "moved": request.GET.get("moved", ""),
         "can_manage": may_manage_labels(user_of(request), lab.pk),

@@ -44,7 +44,7 @@ def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseSh
         TooManyRequestsError: too many names that no lab has, by this person or their lab.
     """
     require_share(user, case.lab_id)
-    lab = _lab_guessed(with_lab, user=user, lab_id=case.lab_id)
+    lab = _lab_by_name_limited(with_lab, user=user, lab_id=case.lab_id)
     if lab.pk == case.lab_id:
         raise InvalidInputError("with_lab: the case belongs to this lab.")
     _check_until(until)
@@ -70,7 +70,7 @@ def shares_offer(
     managed = labs_with_role(user, at_least=Role.MANAGER).first()
     if managed is None:
         raise ForbiddenError("You need the role of manager in a lab.")
-    lab = _lab_guessed(with_lab, user=user, lab_id=managed.pk)
+    lab = _lab_by_name_limited(with_lab, user=user, lab_id=managed.pk)
     result = BulkResult()
     with transaction.atomic():
         cases = cases_writable(user, ids, result, at_least=Role.MANAGER)
@@ -165,11 +165,11 @@ def share_end(*, share: CaseShare, user: User) -> CaseShare:
     return share
 
 
-def _lab_guessed(text: str, *, user: User, lab_id: uuid.UUID) -> Lab:
-    """The lab of that name; each wrong name counts, whatever becomes of the offer."""
-    counted = lab_name_try(user=user, lab_id=lab_id)
+def _lab_by_name_limited(text: str, *, user: User, lab_id: uuid.UUID) -> Lab:
+    """The lab of this name. Wrong names are counted, so that names cannot be guessed."""
+    attempt = lab_name_try(user=user, lab_id=lab_id)
     lab = _lab_named(text)
-    attempt_forget(counted)
+    attempt_forget(attempt)
     return lab
 
 

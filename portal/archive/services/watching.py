@@ -180,7 +180,7 @@ class FolderWatch:
                 moved = root / file.relative_to(case)
                 moved.parent.mkdir(parents=True, exist_ok=True)
                 file.rename(moved)
-            _remove_empty(case, file_set)
+            _remove_empty_folders(case, file_set)
             target = root / path.relative_to(case)
         if reason:
             target.with_name(f"{target.name}.reason.txt").write_text(f"{reason}\n")
@@ -221,8 +221,8 @@ class _Packed:
         return next((part for part in self._parts if part), b"")
 
 
-def _remove_empty(case: Path, file_set: FoundSet) -> None:
-    """The folders that a set leaves behind, the deepest first; never that of the case."""
+def _remove_empty_folders(case: Path, file_set: FoundSet) -> None:
+    """Remove folders that a set left empty, the deepest first; never that of the case."""
     folders = {above for file in file_set.files for above in file.parents if case in above.parents}
     for folder in sorted(folders, key=lambda folder_path: len(folder_path.parts), reverse=True):
         with suppress(OSError):  # something else is in it

@@ -76,7 +76,7 @@ class ApiToken(BaseModel):
         return self.areas.get(area) in ([TokenScope.WRITE] if writes else TokenScope.values)
 
     @property
-    def words(self) -> str:
+    def rights_text(self) -> str:
         """Rights as text: ``Read and write``, or ``rois:write search:read``."""
         limited = " ".join(f"{area}:{scope}" for area, scope in sorted(self.areas.items()))
         return limited or TokenScope(self.scope).label

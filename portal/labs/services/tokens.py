@@ -104,4 +104,4 @@ def _note_token(name: str, token: ApiToken) -> None:
 
 
 def _scope(token: ApiToken) -> str:
-    return token.words if token.areas else str(token.scope)
+    return token.rights_text if token.areas else str(token.scope)

@@ -71,13 +71,13 @@ class FrameRun:
         return self.stop - self.start
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """For the tooltip: ``Frames 11 to 26, 0.33 s to 0.83 s: skipped, blurred``."""
         reason = self.reason if self.width == 1 else self.kind.name
-        return f"{self.span_words}: {self.status}{f', {reason}' if self.kind.code else ''}"
+        return f"{self.span_text}: {self.status}{f', {reason}' if self.kind.code else ''}"
 
     @property
-    def span_words(self) -> str:
+    def span_text(self) -> str:
         """``Frames 11 to 26, 0.33 s to 0.83 s``, counted from 1 as the viewer does."""
         if self.width == 1:
             return f"Frame {self.first_index + 1}, {self.first_s:.2f} s"

@@ -27,7 +27,7 @@ from portal.jobs.services import job_submit
 from portal.labs.models import User
 from portal.mosaics.build import BuiltComponent, BuiltFrame, BuiltMosaic
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicComponent, MosaicFrame
-from portal.mosaics.options import options_clean, options_hash, options_words
+from portal.mosaics.options import options_clean, options_hash, options_text
 from portal.mosaics.planes import frame_maps, view_polygon
 from portal.mosaics.rules import require_build
 from portal.mosaics.selectors.mosaics import span_frames
@@ -145,7 +145,7 @@ def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
 
 
 def _name(video: Video, config: Mapping[str, Any]) -> str:
-    words = options_words(config)
+    words = options_text(config)
     suffix = f" mosaic ({words})" if words else " mosaic"
     return f"{stem_of(video.name)[: 200 - len(suffix)]}{suffix}"
 

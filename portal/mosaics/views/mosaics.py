@@ -33,7 +33,7 @@ from portal.labs.selectors import lab_current
 from portal.mosaics.build_cache import build_cache_exists, build_cache_preview
 from portal.mosaics.downloads import PNG_LARGEST, PNG_SIZES
 from portal.mosaics.models import Mosaic
-from portal.mosaics.options import MOTION_MODELS, options_clean, options_words, span_words
+from portal.mosaics.options import MOTION_MODELS, options_clean, options_text, span_text
 from portal.mosaics.rules import may_build
 from portal.mosaics.selectors import mosaics as selectors
 from portal.mosaics.selectors.frames import frame_runs, mosaic_report, reasons_of, runs_lost
@@ -100,7 +100,7 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
         "mosaic": mosaic,
         "job": job,
         "stages": _stages(job),
-        "span": span_words(mosaic.config),
+        "span": span_text(mosaic.config),
         "report": mosaic_report(mosaic) if runs else None,
         "runs": runs,
         "lost": lost[:LOST_SHOWN],
@@ -136,7 +136,7 @@ def video_mosaics(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
         {
             "mosaic": mosaic,
             "job": jobs.get(mosaic.pk),
-            "words": options_words(mosaic.config) or "all frames",
+            "options_text": options_text(mosaic.config) or "all frames",
             "preview_url": thumbnail_url(mosaic.canvas) if mosaic.canvas else None,
         }
         for mosaic in reversed(mosaics)

@@ -51,7 +51,7 @@ class ShownFinding:
 
     id: uuid.UUID
     state: str
-    words: str
+    state_text: str
     iou: float | None
     regions: list[ShownRegion]
     labels: list[Label]
@@ -183,7 +183,7 @@ def _shown_finding(
     return ShownFinding(
         id=finding.id,
         state=finding.state,
-        words=STATES[finding.state],
+        state_text=STATES[finding.state],
         iou=finding.iou,
         regions=regions,
         labels=[labels[label_id] for label_id in sorted(chosen) if label_id in labels],

@@ -29,7 +29,7 @@ class MatchedPair:
 
     a: int
     b: int
-    adds: float
+    contribution: float
     share: float
 
 
@@ -39,14 +39,16 @@ class MatchExplanation:
 
     Attributes:
         boxes_a, boxes_b: Patches in level-0 pixels (for a picture: in pixels of its stored copy).
-        adds_a, adds_b: Contribution of each patch to ``similarity``, which is the sum of either.
+        contributions_a, contributions_b: Contribution of each patch to ``similarity``, which is
+            the sum of either.
         half_a, half_b: Smallest share of the patches that contributes half of the positive
             evidence.
         colour: Share of the tissue with the same colours.
         normalises: Whether the encoder normalises the stain.
         other_distance: Distance with stain treated the other way; None if impossible, see
             ``other_note``.
-        points_a, points_b: Matching key points, among ``of_a`` and ``of_b``; endoscopy only.
+        points_a, points_b: Matching key points, among ``keypoint_count_a`` and
+            ``keypoint_count_b``; endoscopy only.
         views: Number of compared pairs of sizes.
     """
 
@@ -54,8 +56,8 @@ class MatchExplanation:
     distance: float | None = None
     boxes_a: tuple[Box, ...] = ()
     boxes_b: tuple[Box, ...] = ()
-    adds_a: tuple[float, ...] = ()
-    adds_b: tuple[float, ...] = ()
+    contributions_a: tuple[float, ...] = ()
+    contributions_b: tuple[float, ...] = ()
     pairs: tuple[MatchedPair, ...] = ()
     half_a: float = 0.0
     half_b: float = 0.0
@@ -65,8 +67,8 @@ class MatchExplanation:
     other_note: str = ""
     points_a: tuple[Point, ...] = ()
     points_b: tuple[Point, ...] = ()
-    of_a: int = 0
-    of_b: int = 0
+    keypoint_count_a: int = 0
+    keypoint_count_b: int = 0
     views: int = 1
 
     @property

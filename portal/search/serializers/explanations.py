@@ -107,10 +107,10 @@ def match_represent(explanation: MatchExplanation, encoder: Encoder | None) -> J
         "similarity": explanation.similarity,
         "distance": explanation.distance,
         "p_value": p_value(explanation.distance),
-        "query_patches": _patches(explanation.boxes_a, explanation.adds_a),
-        "hit_patches": _patches(explanation.boxes_b, explanation.adds_b),
+        "query_patches": _patches(explanation.boxes_a, explanation.contributions_a),
+        "hit_patches": _patches(explanation.boxes_b, explanation.contributions_b),
         "pairs": [
-            {"query": pair.a, "hit": pair.b, "adds": pair.adds, "share": pair.share}
+            {"query": pair.a, "hit": pair.b, "adds": pair.contribution, "share": pair.share}
             for pair in explanation.pairs
         ],
         "stain": {
@@ -125,7 +125,11 @@ def match_represent(explanation: MatchExplanation, encoder: Encoder | None) -> J
             for a, b in zip(explanation.points_a, explanation.points_b, strict=True)
         ],
         "key_points_compared": (
-            {"query": explanation.of_a, "hit": explanation.of_b, "views": explanation.views}
+            {
+                "query": explanation.keypoint_count_a,
+                "hit": explanation.keypoint_count_b,
+                "views": explanation.views,
+            }
             if explanation.is_of_points
             else None
         ),

@@ -81,8 +81,8 @@ def _explain(context: JobContext, network: RegionEncoder, row: Explanation) -> M
             return MatchExplanation(
                 points_a=_round_rows(matches.xy_a),
                 points_b=_round_rows(matches.xy_b),
-                of_a=matches.found_a,
-                of_b=matches.found_b,
+                keypoint_count_a=matches.found_a,
+                keypoint_count_b=matches.found_b,
                 views=matches.views,
             )
         if not isinstance(network, RoiEncoder):
@@ -184,10 +184,12 @@ def _patch_explanation(explained: PairExplanation, a: Vertices, b: Vertices) -> 
         distance=explained.distance,
         boxes_a=_round_rows(a.boxes_l0),
         boxes_b=_round_rows(b.boxes_l0),
-        adds_a=tuple(explained.adds_a.round(_DIGITS).tolist()),
-        adds_b=tuple(explained.adds_b.round(_DIGITS).tolist()),
+        contributions_a=tuple(explained.contributions_a.round(_DIGITS).tolist()),
+        contributions_b=tuple(explained.contributions_b.round(_DIGITS).tolist()),
         pairs=tuple(
-            MatchedPair(pair.a, pair.b, round(pair.adds, _DIGITS), round(pair.share, _DIGITS))
+            MatchedPair(
+                pair.a, pair.b, round(pair.contribution, _DIGITS), round(pair.share, _DIGITS)
+            )
             for pair in explained.pairs
         ),
         half_a=half_a,

@@ -165,14 +165,14 @@ def _explanation_response(
                 subject.address,
                 subject.window,
                 explanation.boxes_a,
-                explanation.adds_a,
+                explanation.contributions_a,
                 explanation.points_a,
             ),
             Pane(
                 _address(address, scale, other.version),
                 window,
                 explanation.boxes_b,
-                explanation.adds_b,
+                explanation.contributions_b,
                 explanation.points_b,
             ),
         )

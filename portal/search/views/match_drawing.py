@@ -28,13 +28,13 @@ class Pane:
 
     Attributes:
         address: URL of a ``CLOSE`` picture of ``window``.
-        patches, adds, points: Of this region, as in ``MatchExplanation``.
+        patches, contributions, points: Of this region, as in ``MatchExplanation``.
     """
 
     address: str
     window: Window
     patches: Sequence[Box]
-    adds: Sequence[float]
+    contributions: Sequence[float]
     points: Sequence[Point]
 
 
@@ -109,7 +109,8 @@ def drawn(explanation: MatchExplanation, a: Pane, b: Pane) -> Drawing:
     """Drawing of two regions and their matches."""
     right = CLOSE.width_px + GAP_PX
     strongest = max(
-        (abs(add) * len(pane.adds) for pane in (a, b) for add in pane.adds), default=0.0
+        (abs(add) * len(pane.contributions) for pane in (a, b) for add in pane.contributions),
+        default=0.0,
     )
     heat = () if explanation.is_of_points else tuple(_heat(pane, strongest) for pane in (a, b))
     return Drawing(
@@ -131,7 +132,7 @@ def _pair_lines(explanation: MatchExplanation, a: Pane, b: Pane, right: int) -> 
             number,
             _mark(a.patches[pair.a], a.window, 0),
             _mark(b.patches[pair.b], b.window, right),
-            pair.adds / average,
+            pair.contribution / average,
         )
         for number, pair in enumerate(explanation.pairs, start=1)
     )
@@ -153,10 +154,10 @@ def _mark(box: Box, window: Window, offset: int) -> Mark:
 
 def _heat(pane: Pane, strongest: float) -> str:
     """Mean contribution of the patches at a position: amber for the match, dark against it."""
-    adds = _mean_contributions(pane) / max(strongest, 1e-12)
-    pixels = np.zeros((*adds.shape, 4), np.uint8)
-    pixels[..., :3] = np.where(adds[..., None] >= 0, _FOR, _AGAINST)
-    pixels[..., 3] = np.clip(np.abs(adds) * _DENSEST, 0, _DENSEST)
+    contributions = _mean_contributions(pane) / max(strongest, 1e-12)
+    pixels = np.zeros((*contributions.shape, 4), np.uint8)
+    pixels[..., :3] = np.where(contributions[..., None] >= 0, _FOR, _AGAINST)
+    pixels[..., 3] = np.clip(np.abs(contributions) * _DENSEST, 0, _DENSEST)
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, "PNG")
     return "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
@@ -166,11 +167,11 @@ def _mean_contributions(pane: Pane) -> ArrayF64:
     """Contributions times the number of patches, (rows, columns)."""
     rows, columns = CLOSE.height_px // _CELL_PX, CLOSE.width_px // _CELL_PX
     total, count = np.zeros((rows, columns)), np.zeros((rows, columns))
-    for box, add in zip(pane.patches, pane.adds, strict=True):
+    for box, add in zip(pane.patches, pane.contributions, strict=True):
         mark = _mark(box, pane.window, 0)
         y = slice(*(_cell(end, rows) for end in (mark.y, mark.y + mark.side)))
         x = slice(*(_cell(end, columns) for end in (mark.x, mark.x + mark.side)))
-        total[y, x] += add * len(pane.adds)
+        total[y, x] += add * len(pane.contributions)
         count[y, x] += 1
     return np.divide(total, count, out=total, where=count > 0)
 

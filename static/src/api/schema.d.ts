@@ -108,7 +108,6 @@ export interface components {
             seconds: number | null;
             used: number;
         };
-        FateEnum: "known" | "mapped" | "created" | "none" | "refused";
         Figures: {
             area_mm2: number;
             bin_counts: number[];
@@ -195,12 +194,13 @@ export interface components {
         ImportClass: {
             color: string | null;
             count: number;
-            fate: components["schemas"]["FateEnum"];
             label: string | null;
             label_name: string;
             name: string;
+            outcome: components["schemas"]["ImportClassOutcomeEnum"];
             problem: string;
         };
+        ImportClassOutcomeEnum: "known" | "mapped" | "created" | "none" | "refused";
         ImportGroup: {
             count: number;
             first: number[];
@@ -530,8 +530,8 @@ export interface components {
         };
         PropertyTypeKindEnum: "text" | "number" | "choice" | "yes-no";
         PropertyTypes: {
+            etag: string;
             lab: string;
-            mark: string;
             properties: components["schemas"]["PropertyType"][];
         };
         ProposedOutlines: {

@@ -27,7 +27,7 @@ class CaseSelection {
   constructor() {
     document.addEventListener("click", (event) => this.click(event));
     document.addEventListener("change", (event) => this.change(event));
-    document.addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("keydown", (event) => this.handleKey(event));
     document.addEventListener("submit", (event) => this.submit(event));
     // afterSwap comes before the new rows are painted or clicked, load also after going back
     for (const name of ["htmx:afterSwap", "htmx:load"]) document.addEventListener(name, () => this.keep());
@@ -64,7 +64,7 @@ class CaseSelection {
     const tick = target.closest<HTMLInputElement>("[data-case-tick]");
     if (tick) this.tick(tick, event.shiftKey);
     else if (target.closest("[data-selection-clear]")) this.clear();
-    else if (target.closest("[data-selection-go]")) this.go(target.closest<HTMLElement>("[data-selection-go]"));
+    else if (target.closest("[data-selection-go]")) this.openPage(target.closest<HTMLElement>("[data-selection-go]"));
     else if (target.closest("[data-selection-export]")) void this.export();
     else if (target.closest("[data-selection-all]")) {
       for (const box of this.ticks()) this.set(box, true);
@@ -93,7 +93,7 @@ class CaseSelection {
     this.show();
   }
 
-  private key(event: KeyboardEvent): void {
+  private handleKey(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const tick = event.target as HTMLInputElement;
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -150,7 +150,7 @@ class CaseSelection {
   }
 
   /** Go to the page of a button, which reads the selection from its query string. */
-  private go(button: HTMLElement | null): void {
+  private openPage(button: HTMLElement | null): void {
     const url = new URL(button?.dataset.selectionGo ?? "", location.href);
     const selection = this.selection();
     if ("cases" in selection) for (const id of selection.cases) url.searchParams.append("cases", id);

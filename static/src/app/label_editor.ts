@@ -42,8 +42,8 @@ class LabelOrder {
   constructor(private readonly list: HTMLElement) {
     for (const row of this.rows) {
       const handle = required(row, "[data-label-handle]");
-      handle.addEventListener("keydown", (event) => this.key(event, row));
-      handle.addEventListener("dragstart", (event) => this.take(event, row));
+      handle.addEventListener("keydown", (event) => this.handleKey(event, row));
+      handle.addEventListener("dragstart", (event) => this.handleDragStart(event, row));
       handle.addEventListener("dragend", () => this.drop());
     }
     list.addEventListener("dragover", (event) => this.handleDragOver(event));
@@ -62,7 +62,7 @@ class LabelOrder {
     return rows.slice(at, end < 0 ? undefined : end);
   }
 
-  private key(event: KeyboardEvent, row: HTMLElement): void {
+  private handleKey(event: KeyboardEvent, row: HTMLElement): void {
     const moves: Record<string, () => void> = {
       ArrowUp: () => this.step(row, -1),
       ArrowDown: () => this.step(row, 1),
@@ -103,7 +103,7 @@ class LabelOrder {
     }
   }
 
-  private take(event: DragEvent, row: HTMLElement): void {
+  private handleDragStart(event: DragEvent, row: HTMLElement): void {
     this.moving = row;
     event.dataTransfer?.setData("text/plain", nameOf(row));
     event.dataTransfer?.setDragImage(row, 20, 20);

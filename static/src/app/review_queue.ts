@@ -47,7 +47,7 @@ class ReviewQueue {
       event.preventDefault();
       void this.comment();
     });
-    document.addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("keydown", (event) => this.handleKey(event));
     this.show(0, false);
   }
 
@@ -55,7 +55,7 @@ class ReviewQueue {
     return this.rows.filter((row) => !row.classList.contains("is-done"));
   }
 
-  private key(event: KeyboardEvent): void {
+  private handleKey(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (isTyping(event.target)) {
       if (event.key === "Escape") (event.target as HTMLElement).blur();
@@ -161,7 +161,7 @@ class ReviewQueue {
     this.isBusy = true;
     try {
       const verdicts = await roisReview(rows.map((row) => ({ id: idOf(row), version: versionOf(row) })), state, words);
-      this.take(rows, verdicts, state);
+      this.applyVerdicts(rows, verdicts, state);
     } catch (error) {
       toast(error instanceof ApiError ? error.message : "That did not work.", "error");
     } finally {
@@ -169,7 +169,7 @@ class ReviewQueue {
     }
   }
 
-  private take(rows: HTMLElement[], verdicts: Verdict[], state: string): void {
+  private applyVerdicts(rows: HTMLElement[], verdicts: Verdict[], state: string): void {
     const decided: HTMLElement[] = [];
     const refused = new Map<string, number>();
     verdicts.forEach((verdict, index) => {

@@ -39,12 +39,12 @@ export class RedactionEditor {
     this.connectPointer();
     this.connectButtons();
     this.connectFrames();
-    document.addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("keydown", (event) => this.handleKey(event));
     this.draw();
   }
 
   private connectPointer(): void {
-    this.layer.addEventListener("pointerdown", (event) => this.take(event));
+    this.layer.addEventListener("pointerdown", (event) => this.handlePointerDown(event));
     this.layer.addEventListener("pointermove", (event) => this.follow(event));
     this.layer.addEventListener("pointerup", () => this.drop());
     this.layer.addEventListener("pointercancel", () => this.cancel());
@@ -99,7 +99,7 @@ export class RedactionEditor {
     return [(event.clientX - frame.left) / frame.width, (event.clientY - frame.top) / frame.height];
   }
 
-  private take(event: PointerEvent): void {
+  private handlePointerDown(event: PointerEvent): void {
     if (event.button !== 0 || this.drag) return;
     event.preventDefault();
     this.layer.setPointerCapture(event.pointerId);
@@ -158,7 +158,7 @@ export class RedactionEditor {
     this.draw();
   }
 
-  private key(event: KeyboardEvent): void {
+  private handleKey(event: KeyboardEvent): void {
     if (event.target instanceof HTMLInputElement && event.target.type !== "checkbox") return;
     const isControl = event.ctrlKey || event.metaKey;
     const name = event.key.toLowerCase();

@@ -9,7 +9,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from portal.annotations.models import Roi
-from portal.annotations.properties import properties_require, types_mark
+from portal.annotations.properties import properties_require, types_etag
 from portal.annotations.selectors.labels import property_types_of
 from portal.annotations.services.properties import PropertyForm, property_type_add
 from portal.audit.models import AuditEntry
@@ -21,8 +21,8 @@ GRADE = {"name": "Grade", "kind": "choice", "choices": "1\n2\n\n3 ", "unit": ""}
 SIZE = {"name": "Size", "kind": "number", "choices": "", "unit": "mm"}
 
 
-def mark_of(lab: Lab) -> str:
-    return types_mark(property_types_of(lab.pk))
+def etag_of(lab: Lab) -> str:
+    return types_etag(property_types_of(lab.pk))
 
 
 def titles(lab: Lab) -> list[tuple[str, str, bool]]:
@@ -34,12 +34,12 @@ def page_client(client: Client, manager: User, lab: Lab) -> Client:
     """The manager's browser; the lab keeps a grade and a size."""
     client.force_login(manager)
     for item in (GRADE, SIZE):
-        assert client.post(PAGE, item | {"mark": mark_of(lab)}).status_code == 302
+        assert client.post(PAGE, item | {"etag": etag_of(lab)}).status_code == 302
     return client
 
 
 def change(client: Client, lab: Lab, do: str, key: str, **more: str) -> str:
-    data = {"do": do, "key": key, "mark": mark_of(lab)} | more
+    data = {"do": do, "key": key, "etag": etag_of(lab)} | more
     answer = client.post(f"{PAGE}change/", data, follow=True)
     assert answer.status_code in {200, 400}
     return answer.content.decode()
@@ -71,7 +71,7 @@ def test_a_manager_creates_renames_sorts_and_retires_property_types(
 
 
 def test_errors_are_shown_at_the_form_with_the_input(page_client: Client, lab: Lab) -> None:
-    wrong = page_client.post(PAGE, SIZE | {"name": "grade", "mark": mark_of(lab)})
+    wrong = page_client.post(PAGE, SIZE | {"name": "grade", "etag": etag_of(lab)})
     assert wrong.status_code == 400
     assert "Grade is listed twice" in wrong.content.decode()
     assert 'value="mm"' in wrong.content.decode()
@@ -80,14 +80,14 @@ def test_errors_are_shown_at_the_form_with_the_input(page_client: Client, lab: L
     assert "1 to 50 choices" in page
     assert re.search(r"<details[^>]* open>\s*<summary aria-label=.Change Grade", page)
     assert "up, down, retire" in change(page_client, lab, "explode", "Grade")
-    stale = mark_of(lab)
-    data = {"do": "retire", "key": "Grade", "mark": stale}
+    stale = etag_of(lab)
+    data = {"do": "retire", "key": "Grade", "etag": stale}
     page_client.post(f"{PAGE}change/", data)
     again = page_client.post(f"{PAGE}change/", data | {"key": "Size"}, follow=True)
     assert "Somebody else has changed" in again.content.decode()
     assert [retired for *_, retired in titles(lab)] == [True, False]
     unknown_key = page_client.post(
-        f"{PAGE}change/", {"do": "up", "key": "None", "mark": mark_of(lab)}
+        f"{PAGE}change/", {"do": "up", "key": "None", "etag": etag_of(lab)}
     )
     assert unknown_key.status_code == 404
 
@@ -98,7 +98,7 @@ def test_members_read_it_without_forms(
     client.force_login(manager)
     assert "those added here are offered" in client.get(PAGE).content.decode()
     form = PropertyForm("<b>Grade</b>", "yes-no")
-    property_type_add(lab=lab, user=manager, mark=mark_of(lab), data=form)
+    property_type_add(lab=lab, user=manager, etag=etag_of(lab), data=form)
     client.force_login(viewer)
     text = client.get(PAGE).content.decode()
     assert "&lt;b&gt;Grade&lt;/b&gt;" in text
@@ -112,9 +112,9 @@ def test_over_rest_a_change_of_old_ones_is_refused(lab: Lab, roi: Roi, manager: 
     seen = api.get(at).json()
     types = [{"key": "Size", "kind": "number", "unit": "mm", "name": "Diameter"}]
     assert (
-        api.put(at, {"properties": types, "mark": seen["mark"]}, format="json").status_code == 200
+        api.put(at, {"properties": types, "etag": seen["etag"]}, format="json").status_code == 200
     )
-    late = api.put(at, {"properties": [], "mark": seen["mark"]}, format="json")
+    late = api.put(at, {"properties": [], "etag": seen["etag"]}, format="json")
     assert (late.status_code, late.json()["code"]) == (409, "properties-changed")
     now = api.get(at).json()["properties"]
     property_type = types[0] | {"choices": [], "retired": False}
@@ -133,6 +133,6 @@ def test_the_page_needs_equal_queries_for_few_and_many(
 ) -> None:
     for at in range(30):
         form = PropertyForm(f"P{at}", "text")
-        property_type_add(lab=lab, user=manager, mark=mark_of(lab), data=form)
+        property_type_add(lab=lab, user=manager, etag=etag_of(lab), data=form)
     with django_assert_max_num_queries(8):  # type: ignore[operator]
         page_client.get(PAGE)

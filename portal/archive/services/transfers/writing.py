@@ -136,7 +136,7 @@ def _require_undamaged(file: RawIOBase, begin: int, checksum: Checksum, digest: 
 
 
 def _write_back(file: RawIOBase, begin: int, end: int) -> None:
-    """Begin to write bytes to the disk: Linux does so when memory need not keep them."""
+    """Start writing a byte range to the disk and release it from the page cache."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file.fileno(), begin, end - begin, os.POSIX_FADV_DONTNEED)
 

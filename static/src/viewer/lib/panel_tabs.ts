@@ -4,7 +4,7 @@ export class PanelTabs {
   constructor(private readonly list: HTMLElement) {
     for (const tab of list.querySelectorAll<HTMLElement>("[role=tab]")) {
       tab.addEventListener("click", () => this.open(pageIdOf(tab)));
-      tab.addEventListener("keydown", (event) => this.key(event, tab));
+      tab.addEventListener("keydown", (event) => this.handleKey(event, tab));
     }
     const [first] = this.tabs();
     if (first) this.open(pageIdOf(first));
@@ -27,7 +27,7 @@ export class PanelTabs {
     document.getElementById(pageId)?.dispatchEvent(new Event("toggle"));
   }
 
-  private key(event: KeyboardEvent, tab: HTMLElement): void {
+  private handleKey(event: KeyboardEvent, tab: HTMLElement): void {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (by === undefined) return;
     event.preventDefault();

@@ -56,10 +56,10 @@ export class FrameImages {
   /** Prepare these frames in this order; earlier requests that are not among them are cancelled. */
   prefetch(times: number[]): void {
     this.queue = times.filter((pts) => !this.decoded.has(pts));
-    this.work();
+    this.startFetches();
   }
 
-  private work(): void {
+  private startFetches(): void {
     while (this.underWay < PARALLEL_PREFETCHES && this.queue.length) {
       const pts = this.queue.shift();
       if (pts === undefined) return;
@@ -68,7 +68,7 @@ export class FrameImages {
         .catch(() => undefined) // requested again when it is needed, and reported then
         .finally(() => {
           this.underWay -= 1;
-          this.work();
+          this.startFetches();
         });
     }
   }

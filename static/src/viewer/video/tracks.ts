@@ -57,8 +57,8 @@ export class Tracks {
 
   /** Actions of its buttons and keys. */
   readonly actions: Record<TrackAction, () => void> = {
-    before: () => this.go(-1),
-    after: () => this.go(1),
+    before: () => this.seekKeyFrame(-1),
+    after: () => this.seekKeyFrame(1),
     key: () => this.keyHere(),
     outside: () => this.change("Not on this frame", (roi, frame) => withoutFrame(roi, frame, (index) => this.player.frames.at(index))),
     begin: () => this.change("Begins here", begunAt),
@@ -79,7 +79,7 @@ export class Tracks {
     this.show();
   }
 
-  private go(by: 1 | -1): void {
+  private seekKeyFrame(by: 1 | -1): void {
     const { active, player } = this;
     if (!active) return this.parts.notice.show("Select a region first.");
     const to = nextKeyFrame(active.trackedOutline, player.index, by);
@@ -146,12 +146,12 @@ export class Tracks {
     const now = await waitForJob(job, (one) => this.showProgress(one));
     const { notice } = this.parts;
     if (now.state !== "succeeded") return notice.show(now.error?.message || "Following was cancelled.");
-    await this.take(state);
+    await this.recordResult(state);
     notice.show(now.outcome ? `Followed, and ${now.outcome}. Correct it there, and follow it again.` : "Followed to the end.");
   }
 
   /** Record the result of the job as one undo step. */
-  private async take(state: RoiState): Promise<void> {
+  private async recordResult(state: RoiState): Promise<void> {
     const before = state.track;
     const { store, history, edits } = this.parts;
     const roi = await roiGet(state.id);

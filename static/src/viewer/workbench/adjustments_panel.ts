@@ -32,7 +32,7 @@ export class AdjustmentsPanel {
       const input = this.slider(name);
       input.addEventListener("input", () => this.change({ [name]: valueOf(name, input.valueAsNumber) }));
     }
-    this.profile?.addEventListener("change", () => this.takeProfile());
+    this.profile?.addEventListener("change", () => this.applyProfile());
     required(this.host, "[data-adjustments-reset]").addEventListener("click", () => this.reset());
     required(this.host, "[data-adjustments-close]").addEventListener("click", () => this.toggle());
     this.host.addEventListener("keydown", (event) => {
@@ -65,7 +65,7 @@ export class AdjustmentsPanel {
     return this.profile?.checked === false;
   }
 
-  private takeProfile(): void {
+  private applyProfile(): void {
     this.targets.showRaw(this.isRaw);
     this.mark();
   }
@@ -99,7 +99,7 @@ export class AdjustmentsPanel {
     this.change(UNADJUSTED);
     if (!this.profile || !this.isRaw) return;
     this.profile.checked = true;
-    this.takeProfile();
+    this.applyProfile();
   }
 }
 

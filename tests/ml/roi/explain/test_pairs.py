@@ -22,8 +22,8 @@ def test_the_decomposition_equals_a_hand_worked_value():
     assert explanation.similarity == pytest.approx(1 / np.sqrt(2))
     assert explanation.distance == pytest.approx(1.0)
     # the terms are the products over 6 pairs and the length sqrt(2)
-    assert explanation.adds_a == pytest.approx(np.array([6, 0]) / (6 * np.sqrt(2)))
-    assert explanation.adds_b == pytest.approx(np.array([6, -2, 2]) / (6 * np.sqrt(2)))
+    assert explanation.contributions_a == pytest.approx(np.array([6, 0]) / (6 * np.sqrt(2)))
+    assert explanation.contributions_b == pytest.approx(np.array([6, -2, 2]) / (6 * np.sqrt(2)))
     assert [(pair.a, pair.b) for pair in explanation.pairs] == [(0, 0)]
     assert explanation.pairs[0].share == pytest.approx(6 / 8)
     assert explanation.half_from() == (1 / 2, 1 / 3)
@@ -35,7 +35,11 @@ def test_contributions_sum_to_the_cosine():
     explanation = explain_pair(a, b)
     x, y = a.rows.mean(axis=0), b.rows.mean(axis=0)
     cosine = x @ y / (np.linalg.norm(x) * np.linalg.norm(y))
-    for total in (explanation.similarity, explanation.adds_a.sum(), explanation.adds_b.sum()):
+    for total in (
+        explanation.similarity,
+        explanation.contributions_a.sum(),
+        explanation.contributions_b.sum(),
+    ):
         assert total == pytest.approx(cosine, rel=1e-5)
     by_share = [pair.share for pair in explanation.pairs]
     assert by_share == sorted(by_share, reverse=True)

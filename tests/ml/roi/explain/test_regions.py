@@ -43,7 +43,10 @@ def test_matched_patches_are_in_the_common_half(explained):
     assert len(result.pairs) >= 4
     for pair in result.pairs:
         assert middle_a[pair.a] < SIDE and middle_b[pair.b] > SIDE
-    assert result.adds_a[middle_a < SIDE].sum() > result.adds_a[middle_a > SIDE].sum()
+    assert (
+        result.contributions_a[middle_a < SIDE].sum()
+        > result.contributions_a[middle_a > SIDE].sum()
+    )
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ NAN = float("nan")
 
 
 def outcomes(report: Any) -> dict[str, tuple[str, str]]:
-    return {entry.name: (entry.fate, entry.label_name) for entry in report.classes}
+    return {entry.name: (entry.outcome, entry.label_name) for entry in report.classes}
 
 
 def test_a_preview_reports_the_result_of_the_import(canvas: Canvas, manager: User) -> None:
@@ -185,7 +185,7 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
     api = api_as(annotator)
     seen = api.post(f"{url}?dry_run=1", document, format="json").json()
     assert (seen["is_preview"], seen["id"], seen["refused"]) == (True, None, 3)
-    assert seen["classes"][0]["fate"] == "refused"
+    assert seen["classes"][0]["outcome"] == "refused"
     query = f"{url}?labels={json.dumps({'K': str(tumor.pk)})}"
     table = api.post(f"{query}&dry_run=1&report=csv", document, format="json")
     lines = b"".join(table.streaming_content).decode().splitlines()
@@ -194,7 +194,7 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
     assert cells == [["1", "created"], ["2", "created"], ["3", "refused"]]
     assert not Roi.objects.exists()
     done = api.post(query, document, format="json").json()
-    assert (done["created"], done["repaired"], done["classes"][0]["fate"]) == (2, 1, "mapped")
+    assert (done["created"], done["repaired"], done["classes"][0]["outcome"]) == (2, 1, "mapped")
     for wrong in ("labels=[]", 'labels={"K":5}', "report=csv", "labels={"):
         assert api.post(f"{url}?{wrong}", document, format="json").status_code == 400
 

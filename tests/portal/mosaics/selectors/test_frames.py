@@ -31,8 +31,8 @@ def test_runs_join_neighbours_of_equal_outcome(built: Mosaic) -> None:
         (6, 8, "registered"),
     ]
     assert sum(run.width for run in runs) == 8
-    assert runs[0].words == "Frames 1 to 3, 0.00 s to 0.08 s: registered"
-    assert runs[1].words == "Frame 4, 0.12 s: skipped, blurred"
+    assert runs[0].description == "Frames 1 to 3, 0.00 s to 0.08 s: registered"
+    assert runs[1].description == "Frame 4, 0.12 s: skipped, blurred"
     assert [r.code for r in reasons_of(runs)] == ["", "blurred", "no-match"]
 
 
@@ -45,7 +45,7 @@ def test_runs_of_one_kind_join_though_their_numbers_differ(built: Mosaic) -> Non
     )
     lost = runs_lost(frame_runs(built))
     assert [(run.kind.code, run.width) for run in lost] == [("blurred", 2), ("no-match", 1)]
-    assert lost[0].words == "Frames 4 to 5, 0.12 s to 0.16 s: skipped, blurred"
+    assert lost[0].description == "Frames 4 to 5, 0.12 s to 0.16 s: skipped, blurred"
 
 
 def test_columns_hold_every_frame_with_its_reason_and_outline(built: Mosaic) -> None:

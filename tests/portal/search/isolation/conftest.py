@@ -91,8 +91,8 @@ class Lab:
             distance=1.0,
             boxes_a=((0, 0, 9, 9),),
             boxes_b=((0, 0, 9, 9),),
-            adds_a=(0.5,),
-            adds_b=(0.5,),
+            contributions_a=(0.5,),
+            contributions_b=(0.5,),
             colour=0.1,
         )
         explanation_save(

@@ -49,9 +49,9 @@ def explains(encoder, monkeypatch):
         explained = SimpleNamespace(
             similarity=0.75,
             distance=0.5,
-            adds_a=np.array([0.8, -0.05]),
-            adds_b=np.array([0.5, 0.25]),
-            pairs=(SimpleNamespace(a=0, b=1, adds=0.5, share=0.625),),
+            contributions_a=np.array([0.8, -0.05]),
+            contributions_b=np.array([0.5, 0.25]),
+            pairs=(SimpleNamespace(a=0, b=1, contribution=0.5, share=0.625),),
             half_from=lambda: (0.5, 0.5),
         )
         return explained, vertices(a), vertices(b)

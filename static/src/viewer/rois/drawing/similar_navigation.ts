@@ -55,7 +55,7 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
   async next(anchor: Anchor, { includeDistant = false } = {}): Promise<boolean> {
     if (this.asking) return false;
     if (anchor.id !== this.anchor?.id) this.begin(anchor);
-    if (this.shown < this.visited.length) return this.go(1); // forward again after going back
+    if (this.shown < this.visited.length) return this.showNeighbour(1); // forward again after going back
     const asking = new AbortController();
     this.asking = asking;
     this.wait({ isQueued: false, done: 0, total: 0 });
@@ -63,7 +63,7 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
       const regions = await this.ask(anchor.id, (waiting) => this.wait(waiting), asking.signal);
       if (this.asking !== asking) return false;
       this.asking = null;
-      return this.take(regions, includeDistant);
+      return this.visitNearest(regions, includeDistant);
     } catch (error) {
       if (this.asking !== asking) return false; // it was dismissed
       this.asking = null;
@@ -77,7 +77,7 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
   /** Go to the previous place; false, and no place is shown, if there is none. */
   back(): boolean {
     if (this.waiting || !this.shown) this.dismiss();
-    else this.go(-1);
+    else this.showNeighbour(-1);
     return this.place !== null;
   }
 
@@ -98,21 +98,21 @@ export class SimilarNavigation extends Emitter<NextSimilarEvents> {
     this.anchor = anchor;
   }
 
-  private go(by: 1 | -1): boolean {
+  private showNeighbour(by: 1 | -1): boolean {
     this.shown += by;
     if (!this.shown) this.dismiss();
     else this.emit("change", null);
     return this.shown > 0;
   }
 
-  private take({ regions }: SimilarRegions, includeDistant: boolean): boolean {
+  private visitNearest({ regions }: SimilarRegions, includeDistant: boolean): boolean {
     const fresh = regions.filter(({ bounds }) => !this.visited.some((one) => overlapShare(one.bounds, bounds) > SAME_PLACE));
     const [place] = fresh;
     this.waiting = null;
     if (!place) return this.end(this.visited.length ? "all-visited" : "none");
     if (place.is_close === false && !includeDistant && !this.visited.some((one) => one.is_close === false)) return this.end("far");
     this.visited.push(place);
-    return this.go(1);
+    return this.showNeighbour(1);
   }
 
   private end(reason: EndReason): false {

@@ -52,7 +52,7 @@ export class ImportDialog {
     const onClick = (selector: string, run: () => void): void => this.part(selector).addEventListener("click", run);
     onClick("[data-import-choose]", () => this.input.click());
     onClick("[data-import-again]", () => this.choose());
-    onClick("[data-import-go]", () => void this.go(false));
+    onClick("[data-import-go]", () => void this.startImport(false));
     onClick("[data-import-stop]", () => void this.cancel());
     onClick("[data-import-undo]", () => void this.undo());
     onClick("[data-import-last]", () => this.showLast());
@@ -62,8 +62,8 @@ export class ImportDialog {
       if (file) void this.send(file);
     });
     this.dialog.addEventListener("close", () => this.handleClose());
-    this.takeDrops(this.part("[data-import-drop]"));
-    this.takeDrops(host.root);
+    this.acceptDrops(this.part("[data-import-drop]"));
+    this.acceptDrops(host.root);
     void this.resumeImport();
   }
 
@@ -73,7 +73,7 @@ export class ImportDialog {
     this.dialog.showModal();
   }
 
-  private takeDrops(target: HTMLElement): void {
+  private acceptDrops(target: HTMLElement): void {
     const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
     target.addEventListener("dragover", (event) => {
       if (hasFiles(event)) event.preventDefault();
@@ -106,7 +106,7 @@ export class ImportDialog {
     if (this.dialog.dataset.step === "busy") return;
     this.labels = {};
     this.row = null;
-    await this.work(`Sending ${file.name}`, async (signal) => {
+    await this.runStep(`Sending ${file.name}`, async (signal) => {
       const onProgress = (done: number, total: number): void =>
         this.showProgress(done, total, done < total ? `${Math.floor((100 * done) / total)} % sent` : "Being stored…");
       await this.follow(await importSend(this.host.canvas.id, file, onProgress, signal));
@@ -114,11 +114,11 @@ export class ImportDialog {
   }
 
   /** Import what was previewed, or preview it with other choices. */
-  private async go(dryRun: boolean): Promise<void> {
+  private async startImport(dryRun: boolean): Promise<void> {
     const { row } = this;
     if (!row) return;
     if (!dryRun) this.remember(row); // before the answer, which may come when the page has been left
-    await this.work(dryRun ? "Looking again" : "Importing", async () => {
+    await this.runStep(dryRun ? "Looking again" : "Importing", async () => {
       await this.follow(await importStart(row.id, this.labels, dryRun));
     });
   }
@@ -128,7 +128,7 @@ export class ImportDialog {
     const id = localStorage.getItem(this.key);
     if (!id) return this.findLast();
     const row = await importGet(id).catch(() => null);
-    if (row && isUnderWay(row)) return this.work(stageText(row), () => this.follow(row));
+    if (row && isUnderWay(row)) return this.runStep(stageText(row), () => this.follow(row));
     localStorage.removeItem(this.key);
     if (row && isUndoable(row)) this.keepLast(row); // it ended while the page was closed
     return this.findLast();
@@ -186,7 +186,7 @@ export class ImportDialog {
   }
 
   /** Run a slow step; on failure show the error and return to the choice of a file. */
-  private async work(title: string, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  private async runStep(title: string, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.stop = new AbortController();
     this.part("[data-import-what]").textContent = title;
     this.part("[data-import-leave]").hidden = true;
@@ -225,7 +225,7 @@ export class ImportDialog {
     try {
       this.remember(this.row);
       const answer = await importUndo(this.row.id);
-      if ("stage" in answer) return await this.work(stageText(answer), () => this.follow(answer));
+      if ("stage" in answer) return await this.runStep(stageText(answer), () => this.follow(answer));
       await this.host.reload();
       this.showUndone(answer);
     } catch (error) {
@@ -253,7 +253,7 @@ export class ImportDialog {
     const choose = (name: string, label: string | null | undefined): void => {
       const others = Object.entries(this.labels).filter(([one]) => one !== name);
       this.labels = Object.fromEntries(label === undefined ? others : [...others, [name, label]]);
-      void this.go(true);
+      void this.startImport(true);
     };
     const rows = classRows(report.classes, this.host.labels, this.labels, choose);
     this.part("[data-import-classes]").hidden = rows.length === 0;

@@ -1,7 +1,7 @@
 /** The tables of an import's preview: classes with what they become, and reasons. */
 
 import { element, swatch } from "../../../dom/elements";
-import { fateText, placesText, reasonText } from "../store/import_texts";
+import { outcomeText, placesText, reasonText } from "../store/import_texts";
 import type { ImportClass, ImportGroup, ImportLabels } from "../store/imports";
 import { UNLABELLED_COLOR } from "../store/labels";
 import type { Labels } from "../store/labels";
@@ -20,7 +20,7 @@ export function classRows(
     const color = one.label ? labels.colorOf(one.label) : (one.color ?? UNLABELLED_COLOR);
     const select = element("select", { class: "input", "aria-label": `What ${one.name} becomes` });
     const isChosen = one.name in chosen;
-    const rule = isChosen ? "As it was" : fateText(one);
+    const rule = isChosen ? "As it was" : outcomeText(one);
     const ownLabel = isChosen ? null : one.label;
     select.append(
       element("option", { value: RULE }, rule),

@@ -51,7 +51,7 @@ export class RoiList {
     required(root, "[data-roi-reload]").addEventListener("click", () => void store.load());
     layer.on("select", (state) => this.followSelection(state));
     layer.on("selection", () => this.queue());
-    this.listHost.addEventListener("keydown", (event) => this.key(event));
+    this.listHost.addEventListener("keydown", (event) => this.handleKey(event));
   }
 
   private fillFilter(): void {
@@ -196,7 +196,7 @@ export class RoiList {
     });
   }
 
-  private key(event: KeyboardEvent): void {
+  private handleKey(event: KeyboardEvent): void {
     const now = this.matching().findIndex((state) => state.id === this.layer.selectedId);
     const last = this.list.length - 1;
     const targets: Record<string, number> = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: last };

@@ -49,9 +49,9 @@ export function reasonText({ reason }: Pick<ImportGroup, "reason">): string {
 }
 
 /** Default label of a class. */
-export function fateText({ fate, name, label_name }: ImportClass): string {
-  if (fate === "created") return `New label “${name}”`;
-  if (fate === "refused") return "Leave its regions out";
+export function outcomeText({ outcome, name, label_name }: ImportClass): string {
+  if (outcome === "created") return `New label “${name}”`;
+  if (outcome === "refused") return "Leave its regions out";
   return label_name || "No label";
 }
 

@@ -13,9 +13,9 @@ function newBox(isPanning: () => boolean): DragBox {
   });
 }
 
-export function boxSearch(isPanning: () => boolean, take: (extent: Extent) => void): DragBox {
+export function searchBoxInteraction(isPanning: () => boolean, onBox: (extent: Extent) => void): DragBox {
   const box = newBox(isPanning);
-  box.on("boxend", () => take(box.getGeometry().getExtent()));
+  box.on("boxend", () => onBox(box.getGeometry().getExtent()));
   return box;
 }
 

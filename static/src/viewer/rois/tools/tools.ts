@@ -13,7 +13,7 @@ import type Polygon from "ol/geom/Polygon";
 import { Emitter } from "../../lib/events";
 import { geometryToL0, l0FromMap, mapFromL0, sameGeometry } from "../../map/pixel_plane";
 import { viewportOf } from "../../map/viewport";
-import { boxSearch, boxSelect } from "./box_select";
+import { searchBoxInteraction, boxSelect } from "./box_select";
 import { Brush } from "./brush";
 import type { RoiCommands } from "./commands";
 import { SHAPES, drawInteraction, shapeInView, drawnOutline } from "../drawing/draw_interaction";
@@ -245,7 +245,7 @@ export class Tools extends Emitter<ToolEvents> {
     const isPanning = (): boolean => this.isPanning;
     const showNotice = (text: string): void => this.emit("notice", text);
     if (tool === "select") return boxSelect(this.layer, isPanning);
-    if (tool === "search") return boxSearch(isPanning, (extent) => this.emit("search", extent));
+    if (tool === "search") return searchBoxInteraction(isPanning, (extent) => this.emit("search", extent));
     if (tool === "brush") return new Brush(this.map, this.painting, () => this.context.color(), isPanning, showNotice);
     if (tool === "wand") return new Wand(this.map, this.painting, this.context.color(), isPanning, showNotice);
     if (tool === "fixed" && this.context.fixedSizes) return new FixedSizeTool(this.map, this.context.fixedSizes, isPanning, (at) => this.placeFixedSize(at));

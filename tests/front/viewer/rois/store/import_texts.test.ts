@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { countsOf, fateText, importButtonText, placesText, progressText, reasonText, stageText, undoneText } from "@/viewer/rois/store/import_texts";
+import { countsOf, outcomeText, importButtonText, placesText, progressText, reasonText, stageText, undoneText } from "@/viewer/rois/store/import_texts";
 import type { ImportReport } from "@/viewer/rois/store/imports";
 import { pathOfFlat } from "@/viewer/rois/rendering/import_preview";
 
@@ -48,9 +48,9 @@ describe("the text of an import", () => {
 
   it("says what a class becomes", () => {
     const one = { name: "K", color: null, count: 1, label: null, label_name: "", problem: "" };
-    expect(fateText({ ...one, fate: "created" })).toBe("New label “K”");
-    expect(fateText({ ...one, fate: "refused" })).toBe("Leave its regions out");
-    expect(fateText({ ...one, fate: "known", label_name: "Tumor" })).toBe("Tumor");
+    expect(outcomeText({ ...one, outcome: "created" })).toBe("New label “K”");
+    expect(outcomeText({ ...one, outcome: "refused" })).toBe("Leave its regions out");
+    expect(outcomeText({ ...one, outcome: "known", label_name: "Tumor" })).toBe("Tumor");
   });
 
   it("tells progress and undo", () => {
