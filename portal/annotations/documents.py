@@ -204,7 +204,7 @@ class Window:
                 return self._text[self._at : self._at + 1]
 
     def take(self, *expected: str) -> str:
-        """Go beyond the next character, which is one of these."""
+        """Consume the next character; an error if it is none of these."""
         token = self.peek()
         if token not in expected or not token:
             self.fail(f"expected {' or '.join(expected)}, found {token or 'the end'}")

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -218,6 +217,9 @@ def test_two_workers_race_and_each_job_has_one_effect(portal: Portal) -> None:
 
 
 def test_a_paused_worker_writes_nothing_when_it_resumes(portal: Portal) -> None:
+    def losses() -> int:
+        return portal.output.read_text().count("lease lost")
+
     first = portal.start_worker("one")
     portal.start_reaper()
     portal.control("submit", "15", "a")
@@ -226,11 +228,11 @@ def test_a_paused_worker_writes_nothing_when_it_resumes(portal: Portal) -> None:
     os.kill(first.pid, signal.SIGSTOP)  # or it would see that its child stands still
     portal.start_worker("two")
     portal.wait_for_attempts(2)
+    before = losses()
     os.kill(first.pid, signal.SIGCONT)
     os.kill(pid, signal.SIGCONT)
     _once(portal.wait_until_ended()["a"])
-    # Nothing must happen in this time, in which the resumed process could finish its 1.5 s of work.
-    time.sleep(2.5)
+    portal.wait_until(lambda: losses() > before, "the resumed process to give up")
     _once(portal.control("state")["a"])
 
 

@@ -61,7 +61,7 @@ class CrateWriter:
         return count
 
     def add_term(self, name: str, *, term: str, code: str, system: str) -> None:
-        """A term with a code that the crate is about."""
+        """Add a coded term as a subject of the crate."""
         self._terms.append(
             {
                 "@id": f"#{name}",

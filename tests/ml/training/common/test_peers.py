@@ -20,7 +20,7 @@ from ml.training.common.peers import Peers, joined, peers
 ROOT = Path(__file__).resolve().parents[4]
 
 SCRIPT = """
-import argparse, json, sys, time
+import argparse, itertools, json, sys
 from pathlib import Path
 import numpy as np, torch
 from torch import nn
@@ -30,6 +30,7 @@ from ml.training.common.run import TrainingRun
 from ml.training.common.steps import descend, step_without_loss
 from ml.types import no_progress
 from tests.ml.training.common.test_peers import Config, points
+from tests.polling import wait_until
 
 class Learner:
     def __init__(self):
@@ -47,8 +48,11 @@ class Learner:
         x, y = points(peers().draw_number(number))
         return descend(self.optimiser, (self.network(x) - y).square().mean())
 
+writes = itertools.count(1)
+
 def write_late(*args, **kwargs):
-    time.sleep(0.3)  # whoever does not wait finds the checkpoint before
+    if next(writes) == 2:  # who does not wait for this one reads the first, or none
+        wait_until((out / "second-run").exists, "the other process begins again", within_s=60)
     write_checkpoint(*args, **kwargs)
 
 write_checkpoint, runs.write_checkpoint = runs.write_checkpoint, write_late
@@ -58,6 +62,8 @@ with joined() as here:
     for steps in (2, 4):  # the second run goes on from the checkpoint of the first
         run = TrainingRun.of(args, Config(), no_progress)
         learner = Learner()
+        if steps == 4 and here.rank == 1:
+            (out / "second-run").touch()
         run.train(learner, steps=steps, checkpoint_every=1)
     said = {"rank": here.rank, "world": here.world, "losses": run.losses, "counts": learner.counts,
             "weights": learner.network.weight.tolist(), "bias": learner.network.bias.tolist(),

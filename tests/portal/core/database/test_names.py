@@ -57,7 +57,7 @@ def test_no_writer_circumvents_the_uniqueness(lab: Lab, spelling: str) -> None:
 
 
 @each_spelling
-def test_rows_inserted_by_one_statement_are_spelled_so_too(
+def test_rows_inserted_by_one_statement_have_normalised_names(
     lab: Lab, manager: User, spelling: str
 ) -> None:
     label = label_create(lab=lab, user=manager, name="Other")

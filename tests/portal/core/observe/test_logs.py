@@ -28,7 +28,7 @@ def test_a_json_line_has_the_ids_of_request_and_job() -> None:
     assert "job_id" not in json.loads(JsonFormatter().format(_record("outside")))
 
 
-def test_a_line_for_people_has_them_too() -> None:
+def test_a_readable_line_has_the_ids_of_request_and_job() -> None:
     with ids.log_ids(request="req-12345", job="job-1"):
         assert "[request=req-12345 job=job-1]: hello" in LineFormatter().format(_record("hello"))
     assert LineFormatter().format(_record("hello")).endswith("INFO portal.x: hello")

@@ -330,7 +330,7 @@ def test_a_user_confirms_their_identity_by_the_password(
     assert page.post("/accounts/reauthenticate/", {"password": password}).status_code == status
 
 
-def test_the_demos_people_have_passwords_that_are_accepted() -> None:
+def test_passwords_of_the_demo_accounts_are_valid() -> None:
     people = cast()
     for user in (people.pathologist, people.endoscopist, people.manager):
         assert sign_in(Client(), user.email, PASSWORD) == 302
