@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
+from django.utils import timezone
 
 from portal.jobs.models import Job
 from portal.labs.models import ApiToken, User
@@ -182,8 +183,10 @@ def test_tables_of_members_and_jobs_fit_a_tablet(
     ingest(slide_file)
     with DATABASE:
         User.objects.filter(pk=manager.pk).update(full_name="Maya Lind, lab manager")
-        named = {"kind": "canvas_embed", "target_name": "cju0qkwl35piu0993l0dewei2.jpg"}
-        Job.objects.update(**named, created_by=manager)
+        began = timezone.now() - timedelta(minutes=37)
+        times = {"created_at": began, "started_at": began, "finished_at": began + timedelta(0, 68)}
+        name = "Region on cju0qkwl35piu0993l0dewei2.jpg"
+        Job.objects.update(kind="canvas_embed", target_name=name, created_by=manager, **times)
     page = open_page("/lab/", user=manager)
     cut = []
     for width in (768, 1024):
@@ -192,8 +195,8 @@ def test_tables_of_members_and_jobs_fit_a_tablet(
             if is_cut(page, open_server.url + path):
                 cut.append((path, width))
     assert cut == []
-    name = page.get_by_role("link", name="Prepare all regions for search").bounding_box()
-    assert name["height"] < 3 * 24, "two lines at most"
+    title = page.get_by_role("link", name="Prepare all regions for search").bounding_box()
+    assert title["height"] < 3 * 24, "two lines at most"
 
 
 def is_cut(page: Any, url: str) -> bool:
