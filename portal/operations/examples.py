@@ -144,7 +144,7 @@ REQUESTS: dict[str, Any] = {
         "last_index": 5,
     },
     "video_events_partial_update": {"last_index": 7},
-    "videos_clip_order": {"first_index": 2, "last_index": 5},
+    "videos_clip_request": {"first_index": 2, "last_index": 5},
     "videos_partial_update": {"name": "Sigmoid, second look"},
     "vocabulary_remove_create": {"lab": _LAB, "terms": [shown_id("vocabulary")]},
     "webhooks_create": {"lab": _LAB, "name": "LIS", "url": "https://lis.hospital.example/tessera"},

@@ -214,7 +214,7 @@ class SlideViewSet(ItemViewSet):
     frames=AuditRule("item.viewed", "video", "pk", every_s=HOUR_S),
     media=AuditRule("video.played", "video", "pk", every_s=HOUR_S),
     clip=AuditRule("video.clip_downloaded", "video", "pk", every_s=MINUTE_S),
-    clip_order=AuditRule("video.clip_requested", "video", "pk"),
+    request_clip=AuditRule("video.clip_requested", "video", "pk"),
 )
 class VideoViewSet(ItemViewSet):
     """Videos, their frame tables and what a browser plays of them."""
@@ -231,7 +231,7 @@ class VideoViewSet(ItemViewSet):
 
     def with_shared(self) -> bool:
         """Return whether videos of shared cases count: not for new clips, which are jobs."""
-        return self.action != "clip_order" and super().with_shared()
+        return self.action != "request_clip" and super().with_shared()
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         """A player asks for video/*; errors are problem+json anyway."""
@@ -304,13 +304,13 @@ class VideoViewSet(ItemViewSet):
         return clip_response(request._request, self.get_object(), **span.validated_data)
 
     @extend_schema(
-        operation_id="videos_clip_order",
+        operation_id="videos_clip_request",
         request=ClipSpanSerializer,
         responses={202: OpenApiResponse(JobSerializer, "Being written")},
         filters=False,
     )
     @clip.mapping.post
-    def clip_order(self, request: Request, pk: str) -> Response:
+    def request_clip(self, request: Request, pk: str) -> Response:
         """Submit the job that makes a clip; download it when the job has succeeded."""
         span = ClipSpanSerializer(data=request.data)
         span.is_valid(raise_exception=True)

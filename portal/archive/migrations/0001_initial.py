@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
-                ('only', models.BooleanField(default=True, editable=False, unique=True)),
+                ('is_singleton', models.BooleanField(default=True, editable=False, unique=True)),
             ],
             options={
                 'verbose_name_plural': 'storage identities',

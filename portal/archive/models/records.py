@@ -134,7 +134,7 @@ class Asset(LabOwned):
 class StorageIdentity(BaseModel):
     """Identity of this database, the id in ``identity.json`` of the storage. A single row."""
 
-    only = models.BooleanField(default=True, unique=True, editable=False)
+    is_singleton = models.BooleanField(default=True, unique=True, editable=False)
 
     class Meta:
         verbose_name_plural = "storage identities"

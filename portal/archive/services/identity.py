@@ -30,7 +30,7 @@ def identity_adopt() -> None:
     """
     with transaction.atomic():
         transaction_lock("storage identity")
-        row, _ = StorageIdentity.objects.get_or_create(only=True)
+        row, _ = StorageIdentity.objects.get_or_create(is_singleton=True)
         transaction.on_commit(lambda: _write(str(row.pk)), robust=True)
 
 

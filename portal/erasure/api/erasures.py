@@ -55,7 +55,7 @@ class ErasureAcceptedSerializer(ErasureSerializer):
         fields = (*ErasureSerializer.Meta.fields, "job")
 
 
-class ErasureOrderSerializer(serializers.Serializer[Any]):
+class ErasureCreateSerializer(serializers.Serializer[Any]):
     """Cases to erase, and the typed confirmation."""
 
     lab = serializers.UUIDField(
@@ -124,7 +124,7 @@ class ErasureViewSet(mixins.ListModelMixin, ApiViewSet[Erasure]):
         return Response(ErasureSerializer(erasure).data)
 
     @extend_schema(
-        request=ErasureOrderSerializer,
+        request=ErasureCreateSerializer,
         responses={
             200: OpenApiResponse(ErasurePreviewSerializer, "A dry run: what it would erase"),
             202: OpenApiResponse(ErasureAcceptedSerializer, "Being erased"),
@@ -136,7 +136,7 @@ class ErasureViewSet(mixins.ListModelMixin, ApiViewSet[Erasure]):
 
         Managers only.
         """
-        serializer = ErasureOrderSerializer(data=request.data)
+        serializer = ErasureCreateSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data, user = serializer.validated_data, user_of(request)
         lab = lab_chosen(user, data.get("lab"), at_least=Role.MANAGER)

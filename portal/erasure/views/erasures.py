@@ -40,7 +40,7 @@ def erasures(request: HttpRequest) -> HttpResponse:
     set_audited_id(request, lab.pk)
     require_erase(user, lab.pk)
     if request.method == "POST" and "typed" in request.POST:
-        return _order_erasure(request, lab, user)
+        return _request_erasure(request, lab, user)
     find = ErasureFindForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and find.is_valid():
         try:
@@ -89,7 +89,7 @@ def _words(meta: Any, name: str, count: int) -> str:
     return str(meta.verbose_name if count == 1 else meta.verbose_name_plural)
 
 
-def _order_erasure(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:
+def _request_erasure(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:
     form = ErasureForm(request.POST)
     if not form.is_valid():
         return _preview(request, lab, user, form.cleaned_data, form=form)

@@ -37,7 +37,7 @@ OVER_REST: Mapping[str, tuple[str, ...]] = {
     "archive:share_accept": ("shares_accept_create",),
     "archive:share_end": ("shares_end_create",),
     "archive:slide_stain": ("slides_partial_update",),
-    "interop:case_export": ("case_export_order",),
+    "interop:case_export": ("case_export_request",),
     "interop:case_import": ("case_import",),
     "interop:case_import_cancel": ("jobs_cancel_create", "uploads_destroy"),
     "webhooks:delete": ("webhooks_destroy",),

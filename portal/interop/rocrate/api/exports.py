@@ -40,7 +40,7 @@ class CaseExportApi(ApiView):
         return super().perform_content_negotiation(request, force=True)
 
     @extend_schema(
-        operation_id="case_export_order",
+        operation_id="case_export_request",
         summary="Export a case",
         parameters=[_ID],
         request=None,
