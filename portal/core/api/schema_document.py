@@ -4,7 +4,8 @@ Rendering takes seconds of processor time and drf-spectacular is not safe in sev
 runs once, under a lock. The document depends only on the code, not on the user.
 
 Swagger UI takes seconds to read OpenAPI 3.1, and does so again for each operation that is opened;
-the page of the API therefore reads the same document in OpenAPI 3.0.
+the page of the API therefore reads the same document in OpenAPI 3.0. Programs read 3.1: in 3.0 a
+reference cannot be null.
 """
 
 from __future__ import annotations
