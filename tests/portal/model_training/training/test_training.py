@@ -185,7 +185,7 @@ def test_a_cancelled_training_leaves_no_picture(archive, manager, monkeypatch):
     def report(self, done, total, phase):
         assert list(folder_of(learning).glob("set/histology/*.png"))
         Job.objects.filter(pk=learning.job_id).update(cancel_requested=True)
-        self.context._check_cancel()
+        self.context._renew()
         PLAIN(self, done, total, phase)
 
     monkeypatch.setattr(encoders._Checkpoints, "__call__", report)
