@@ -89,6 +89,10 @@ def test_a_stain_is_set_and_filters_searches(open_viewer: Any, slides: list[Any]
     expect(page.get_by_role("button", name="H&E…")).to_be_visible()
     say_in_viewer(viewer, "H&E…", "pas")  # from what the page shows now
     expect(page.get_by_role("button", name="PAS…")).to_be_visible()
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.mouse.move(400, 400)  # the bar shows the coordinates, too
+    bar = page.locator(".viewer-status").bounding_box()
+    assert bar["height"] < 2 * page.locator("[data-stain-open]").bounding_box()["height"]
     page.get_by_role("button", name="PAS…").click()
     page.keyboard.press("Escape")
     with DATABASE:
