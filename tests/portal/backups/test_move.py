@@ -20,7 +20,7 @@ import pytest
 
 from portal.core.database.locks import _key
 from tests import services
-from tests.databases import migrated
+from tests.databases import migrate_server, migrated
 from tests.polling import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -281,7 +281,7 @@ def test_a_target_of_another_move_is_refused_and_not_changed(
     source: Installation, server: str, tmp_path: Path
 ) -> None:
     other = Installation(tmp_path / "other", server)
-    assert other.python("manage.py", "migrate", "--verbosity", "0").returncode == 0
+    migrate_server(server)
     with psycopg.connect(server, autocommit=True) as database:
         database.execute(
             "INSERT INTO labs_lab (id, created_at, updated_at, name, slug) "
