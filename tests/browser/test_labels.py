@@ -47,6 +47,20 @@ def _names(viewer: Any) -> list[str]:
     return [name for _, name in sorted(placed)]
 
 
+def test_labels_are_listed_with_a_selected_region_on_a_small_screen(
+    open_viewer: Any, ingest: Any, slide_file: Path, manager: Any, labels: list[Any]
+) -> None:
+    canvas = ingest(slide_file)
+    roi = _square(canvas, manager, LEFT, label=labels[0])
+    page = open_viewer(canvas, f"roi={roi.pk}", user=manager).page
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.locator("[data-label-panel] > summary").click()
+    body = page.locator("[data-label-panel] .panel-more__body").bounding_box()
+    rows = [row.bounding_box() for row in page.locator(".label-row").all()]
+    visible = [row for row in rows if row["y"] + row["height"] <= body["y"] + body["height"]]
+    assert len(visible) >= 2  # and its embedding still takes a line
+
+
 def test_labels_are_hidden_and_coloured_on_this_screen(
     open_viewer: Any, ingest: Any, slide_file: Path, annotator: Any, labels: list[Any]
 ) -> None:
