@@ -1,4 +1,4 @@
-"""Permissions of tiles that are asked for at once."""
+"""Permissions of tiles that are requested at once."""
 
 from __future__ import annotations
 
