@@ -4,10 +4,12 @@ import json
 import re
 import time
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal import auth
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.cache import cache
 from django.test import Client
@@ -47,7 +49,14 @@ def forget_rate_limits() -> None:
 
 
 def code_of(secret: str, step: int = 0) -> str:
-    return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30 + step)))
+    return str(format_hotp_value(hotp_value(secret, int(auth.time.time()) // 30 + step)))
+
+
+@pytest.fixture(autouse=True)
+def _one_half_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the clock of the codes: each is another one in the next half minute."""
+    now = time.time()
+    monkeypatch.setattr(auth, "time", SimpleNamespace(time=lambda: now))
 
 
 def sign_in(user: User) -> Client:
