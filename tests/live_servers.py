@@ -46,7 +46,7 @@ def one_at_a_time_server(is_open: threading.Event | None = None) -> Iterator[Any
         patch.setattr(
             "django.test.testcases.WSGIHandler", lambda: OneAtATime(WSGIHandler(), is_open)
         )
-        # With the empty MEDIA_URL this one would answer all requests by itself, many at a time.
+        # With an empty MEDIA_URL this handler would answer all requests, several at a time.
         patch.setattr("django.test.testcases._MediaFilesHandler", lambda application: application)
         server = LiveServer("127.0.0.1")
     yield server

@@ -211,6 +211,6 @@ def types_of(stored: Sequence[Mapping[str, Any]]) -> list[PropertyType]:
 
 
 def types_etag(types: Sequence[PropertyType]) -> str:
-    """Version mark of the property types, which detects concurrent changes."""
+    """ETag of the property types, which detects concurrent changes."""
     text = json.dumps([asdict(property_type) for property_type in types], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

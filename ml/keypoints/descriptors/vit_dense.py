@@ -23,7 +23,8 @@ THRESHOLD = 0.95
 """Similarity threshold of the paper (after eq. 6)."""
 
 RATIO = 0.8
-"""Ratio with most matches at 3 % errors, twice as many (``rules`` of ``train vit``)."""
+"""Ratio with most matches of synthetic pairs at 3 % errors: twice as many as with a similarity
+threshold (``rules`` of ``train vit``)."""
 
 MIN_WINDOW_PX = 8
 """Smallest window for phase correlation."""

@@ -86,7 +86,7 @@ export class MosaicView {
 
   private connect(mosaic: MosaicData, component: number, frameStatus: FrameStatus, strip: MosaicStrip, onFrame: () => void): void {
     const { root, tools } = this.targets;
-    const projected = this.projected(mosaic, component);
+    const projected = this.addProjectedLayer(mosaic, component);
     const actions = { open: () => this.tabs.open("panel-frames"), choose: (pts: number) => strip.seekPts(pts) };
     const framesAtPoint = new FramesAtPoint(root, mosaic, component, this.overlay, actions);
     tools.on("point", ({ at, isFramesTool }) => {
@@ -105,23 +105,23 @@ export class MosaicView {
     });
   }
 
-  /** ROIs of the video's frames, dashed; a note in the list of ROIs says that they are there. */
-  private projected(mosaic: MosaicData, component: number): ProjectedLayer {
+  /** Add the ROIs of the video's frames, dashed, and a note about them to the list of ROIs. */
+  private addProjectedLayer(mosaic: MosaicData, component: number): ProjectedLayer {
     const { root, labels, mapView, layer } = this.targets;
-    const addProjectedRois = new ProjectedLayer(labels);
+    const projected = new ProjectedLayer(labels);
     const layers = mapView.map.getLayers();
-    layers.insertAt(layers.getLength() - 1, addProjectedRois.layer);
-    layer.on("display", ({ visible }) => addProjectedRois.layer.setVisible(visible));
+    layers.insertAt(layers.getLength() - 1, projected.layer);
+    layer.on("display", ({ visible }) => projected.layer.setVisible(visible));
     void projectedOnComponent(mosaic.id, component)
       .then((rois) => {
-        addProjectedRois.show(rois);
+        projected.show(rois);
         const note = required(root, "[data-roi-projected]");
         note.hidden = rois.length === 0;
         const many = rois.length === 1 ? "1 region is" : `${rois.length} regions are`;
         note.textContent = `${many} projected from frames of the video (dashed). Click one to go there.`;
       })
       .catch(() => undefined);
-    return addProjectedRois;
+    return projected;
   }
 
   private showNotice(roi: ProjectedRoi): void {

@@ -53,8 +53,8 @@ def code_of(secret: str, step: int = 0) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _one_half_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stop the clock of the codes: each is another one in the next half minute."""
+def _frozen_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Freeze the clock of the codes, which change every 30 s."""
     now = time.time()
     monkeypatch.setattr(auth, "time", SimpleNamespace(time=lambda: now))
 
