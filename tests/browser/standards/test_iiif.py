@@ -67,7 +67,7 @@ class Elsewhere(BaseHTTPRequestHandler):
 def elsewhere() -> Iterator[str]:
     """The address of a page that is not the portal's."""
     server = HTTPServer(("127.0.0.1", 0), Elsewhere)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
     server.server_close()

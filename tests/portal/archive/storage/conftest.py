@@ -42,7 +42,7 @@ class Door(ThreadingHTTPServer):
         self.parts: list[int] = []
         self.faults: list[Fault] = []
         self.downloads: list[str] = []
-        Thread(target=self.serve_forever, daemon=True).start()
+        Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:

@@ -44,7 +44,7 @@ class Proxy(ThreadingHTTPServer):
     def __init__(self, behind: SplitResult) -> None:
         super().__init__((HOST, 0), _Handler)
         self.behind, self.fault, self.method, self.count = behind, "", "", 0
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:

@@ -63,7 +63,7 @@ class Provider:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def configuration(self) -> dict[str, Any]:
         ends = {"authorization": "authorize", "token": "token", "userinfo": "userinfo"}
