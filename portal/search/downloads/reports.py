@@ -7,7 +7,6 @@ from django.urls import reverse
 
 from portal.core.http.downloads import attachment
 from portal.labs.models import User
-from portal.search.downloads.pdf import ReportHit, report_pdf
 from portal.search.models import Report
 from portal.search.selectors.reports import (
     ReportRegionContent,
@@ -19,6 +18,9 @@ from portal.search.selectors.reports import (
 
 def report_response(request: HttpRequest, user: User, report: Report) -> HttpResponse:
     """PDF of the parts of a report that the user may see now; never cached."""
+    # ReportLab takes a tenth of a second
+    from portal.search.downloads.pdf import ReportHit, report_pdf
+
     regions = report_regions(user, report).defer(None).defer("canvas__levels")
     hits = [
         ReportHit(
