@@ -9,7 +9,13 @@ from typing import IO, Any
 
 from portal.annotations.formats.pieces import closed, single_rings
 from portal.annotations.formats.sniffing import root_name
-from portal.annotations.formats.types import ExportChoices, FormatError, Plane, Rois
+from portal.annotations.formats.types import (
+    ASAP_NO_GROUP,
+    ExportChoices,
+    FormatError,
+    Plane,
+    Rois,
+)
 from portal.annotations.formats.xml import attribute, elements
 from portal.annotations.geometry import GeoJsonGeometry
 from portal.annotations.marks import mark_kind, mark_parts
@@ -19,7 +25,7 @@ from portal.annotations.qupath import Feature, Problem, feature_description, nam
 _AREAS = ("Polygon", "Rectangle", "Spline")
 _POINTS, _LINE = ("Dot", "PointSet"), "Measurement"
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}$")
-_NO_GROUP, _PLAIN_COLOR = "None", "#F4FA58"  # what ASAP itself writes
+_PLAIN_COLOR = "#F4FA58"  # what ASAP itself writes
 
 
 class Asap:
@@ -63,7 +69,7 @@ class Asap:
         yield b'<?xml version="1.0" encoding="UTF-8"?>\n<ASAP_Annotations>\n\t<Annotations>\n'
         for index, roi in enumerate(rois()):
             label = roi.label if isinstance(roi.label, Label) else None
-            group = label.name if label else _NO_GROUP
+            group = label.name if label else ASAP_NO_GROUP
             if label:
                 groups[label.name] = label.color
             color = label.color if label else _PLAIN_COLOR
@@ -73,7 +79,7 @@ class Asap:
                 yield _annotation(f'{head} Type="{kind}" {tail}', points).encode()
         yield b"\t</Annotations>\n\t<AnnotationGroups>\n"
         for group, color in groups.items():
-            names = f"Name={attribute(group)} PartOfGroup={attribute(_NO_GROUP)}"
+            names = f"Name={attribute(group)} PartOfGroup={attribute(ASAP_NO_GROUP)}"
             yield f"\t\t<Group {names} Color={attribute(color)}><Attributes/></Group>\n".encode()
         yield b"\t</AnnotationGroups>\n</ASAP_Annotations>\n"
 
@@ -113,7 +119,7 @@ def _feature(element: Any, colors: dict[str, str | None]) -> Feature | Problem:
     points.sort(key=lambda numbered: numbered[0])
     name, notes = name_read(element.get("Name", ""))
     group = one_line(element.get("PartOfGroup", ""))
-    label = "" if group == _NO_GROUP else group
+    label = "" if group == ASAP_NO_GROUP else group
     if kind == "Spline":
         notes = (*notes, "a spline was converted to the polygon of its points")
     return Feature(

@@ -11,9 +11,18 @@ from ml.types import DisplayRange
 from portal.annotations.documents import DocumentError
 from portal.annotations.models import Roi, VideoEvent
 from portal.archive.models import Canvas, CanvasKind, Video
+from portal.core.text import name_key
 
 NO_LABEL = "No label"
 """Displayed and exported name of ROIs without a label."""
+ASAP_NO_GROUP = "None"
+"""Group that ASAP writes for annotations without one."""
+_NO_LABEL_KEYS = {name_key(NO_LABEL), name_key(ASAP_NO_GROUP)}
+
+
+def is_no_label(name: str) -> bool:
+    """Return whether a name of a class means that there is no label."""
+    return name_key(name) in _NO_LABEL_KEYS
 
 
 class FormatError(DocumentError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 
+from portal.annotations.formats.types import is_no_label
 from portal.annotations.models import Label
 from portal.annotations.services.labels import (
     label_create,
@@ -102,6 +103,8 @@ class Classes:
             return "mapped", self._by_id[label_id]
         if key in self._known:
             return "known", self._known[key]
+        if is_no_label(name):
+            return "none", None
         if not self._may_create:
             raise InvalidInputError(
                 "the lab has no such label. Choose one of its labels, or ask a manager to add it."

@@ -12,6 +12,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from portal.annotations.colors import color_suggest
+from portal.annotations.formats.types import is_no_label
 from portal.annotations.models import Label, LabelSet, LabelSetVersion, Roi, RoiRevision
 from portal.annotations.rules import require_manage_labels
 from portal.annotations.selectors.labels import labels_frozen
@@ -291,6 +292,10 @@ def _clean_name(name: str) -> str:
     name = name_clean(name)
     if not name or len(name) > NAME_MAX:
         raise InvalidInputError(f"name: 1 to {NAME_MAX} characters that can be seen.")
+    if is_no_label(name):  # a file could not tell its regions from those without a label
+        raise InvalidInputError(
+            f'name: "{name}" is what files call regions without a label. Choose another name.'
+        )
     return name
 
 

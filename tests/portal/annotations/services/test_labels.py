@@ -41,6 +41,16 @@ def test_two_labels_of_one_name_are_refused(lab: Lab, manager: User, label: Labe
         label_update(label=other, user=manager, changes={"name": "TUMOR"})
 
 
+@pytest.mark.parametrize("name", ["No label", " no  LABEL", "None"])
+def test_a_label_is_not_named_as_regions_without_a_label_are(
+    lab: Lab, manager: User, label: Label, name: str
+) -> None:
+    with pytest.raises(InvalidInputError, match="without a label"):
+        label_create(lab=lab, user=manager, name=name)
+    with pytest.raises(InvalidInputError, match="without a label"):
+        label_update(label=label, user=manager, changes={"name": name})
+
+
 @pytest.mark.parametrize("color", ["red", "#12345", "#1234567", "#12345g", "#123456\n"])
 def test_a_colour_is_six_hex_digits(lab: Lab, manager: User, color: str) -> None:
     with pytest.raises(InvalidInputError, match="#rrggbb"):

@@ -55,6 +55,18 @@ def test_a_preview_reports_the_result_of_the_import(canvas: Canvas, manager: Use
     assert again.counts == {"unchanged": 4, "refused": 1}
 
 
+@pytest.mark.parametrize("name", ["No label", "none"])
+def test_a_class_named_as_regions_without_a_label_gives_none(
+    canvas: Canvas, annotator: User, name: str
+) -> None:
+    document = [feature(box(1, 1, 40, 40), classification=name)]
+    report = roi_import_preview(canvas=canvas, user=annotator, document=document)
+    assert outcomes(report) == {name: ("none", "")}
+    report = roi_import(canvas=canvas, user=annotator, document=document)
+    assert report.counts == {"created": 1}
+    assert Roi.objects.get(canvas=canvas).label is None
+
+
 def test_preview_of_a_new_lab_leaves_no_label_set(canvas: Canvas, annotator: User) -> None:
     roi_import_preview(canvas=canvas, user=annotator, document=[feature(classification="A")])
     assert not LabelSet.objects.exists()
