@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
@@ -80,8 +81,12 @@ def response_fields_of(declared: Any, *, is_list: bool) -> ResponseFields | None
         declared, is_list = declared.child, True
     if not isinstance(declared, Serializer):
         return None
-    names = (name for name, field in declared.fields.items() if not field.write_only)
-    return ResponseFields(frozenset(names), is_list)
+    return ResponseFields(_names_read(type(declared)), is_list)
+
+
+@cache
+def _names_read(serializer: type[Serializer[Any]]) -> frozenset[str]:
+    return frozenset(name for name, field in serializer().fields.items() if not field.write_only)
 
 
 def fields_parameter(fields: ResponseFields) -> OpenApiParameter:

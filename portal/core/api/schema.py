@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from drf_spectacular.contrib.django_filters import DjangoFilterExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import force_instance
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
@@ -15,6 +16,7 @@ from portal.core.api.fields import ResponseFields, fields_parameter, response_fi
 from portal.core.api.problems import CONTENT_TYPE, ProblemSerializer
 from portal.core.api.views import WRITES, ApiView, shows_one
 
+DjangoFilterExtension._has_gis = False  # it runs a compiler and ldconfig to look for GDAL
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     str,
