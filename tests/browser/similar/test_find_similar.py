@@ -86,6 +86,10 @@ def test_similar_places_skip_existing_regions_and_can_be_stepped_back(
     assert middle(viewer) == pytest.approx(centre_of(2), abs=1)
     viewer.key("Shift+N")
     expect(notice).to_contain_text("No more places")
+    boxes = [part.bounding_box() for part in (notice, bar)]
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"], "the bar leaves the notice in sight"
+    scale = viewer.page.locator(".scale-bar").bounding_box()
+    assert scale["y"] + scale["height"] <= boxes[1]["y"], "and the scale bar"
     for place in (1, 0):
         viewer.key("Shift+B")
         assert middle(viewer) == pytest.approx(centre_of(place), abs=1)
