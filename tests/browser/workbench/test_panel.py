@@ -83,6 +83,8 @@ def test_the_primary_actions_of_a_region_are_visible_on_small_screens(
             assert not action.first.evaluate(IS_COVERED), (width, height, name)
         for part in ("[data-panel-toggle]", "[data-save-text]"):
             assert not page.locator(part).evaluate(IS_COVERED), (width, height, part)
+        deleted = panel.locator("[data-roi-deleted]")
+        assert deleted.evaluate("fold => fold.scrollHeight <= fold.clientHeight"), (width, height)
         rows = panel.locator(".roi-row")
         seen = [row for row in rows.all() if not row.evaluate(IS_COVERED)]
         assert len(seen) >= 2, (width, height)
