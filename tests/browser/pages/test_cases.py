@@ -57,6 +57,18 @@ def test_the_list_of_cases_filters_while_typing(open_page: Callable[[str], Any],
     assert page.complaints == []
 
 
+def test_the_bin_of_a_card_is_next_to_its_title(
+    open_page: Callable[[str], Any], ingest: Any, slide_file: Path
+) -> None:
+    canvas = ingest(slide_file)
+    page = open_page(f"/cases/{canvas.case_id}/")
+    title = page.locator(".card__title").bounding_box()
+    bin_ = page.get_by_role("button", name=f"Delete {canvas.name}").bounding_box()
+    assert bin_["y"] < title["y"] + title["height"] < bin_["y"] + bin_["height"] + 4
+    assert title["x"] + title["width"] <= bin_["x"]
+    assert page.complaints == []
+
+
 def _check_uploads(count: int) -> None:
     """Run the jobs that check what arrived, once there are so many."""
     from portal.jobs.worker.runner import job_run

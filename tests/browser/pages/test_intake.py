@@ -57,6 +57,9 @@ def test_a_manager_views_and_releases_a_quarantined_picture(
     page.set_viewport_size({"width": 820, "height": 1180})
     reason = page.get_by_role("cell", name="A date in the picture at the upper left")
     assert reason.bounding_box()["width"] > 180, "the reason is read, not spelled"
+    actions = page.locator(".table--held .cluster > *").all()
+    assert len(actions) == 3
+    assert len({round(action.bounding_box()["y"]) for action in actions}) == 1, "one line"
     page.set_viewport_size({"width": 1366, "height": 768})
     page.get_by_placeholder("Why it may be released").fill("A phantom")
     page.get_by_role("button", name="Release").click()
