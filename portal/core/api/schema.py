@@ -16,7 +16,8 @@ from portal.core.api.fields import ResponseFields, fields_parameter, response_fi
 from portal.core.api.problems import CONTENT_TYPE, ProblemSerializer
 from portal.core.api.views import WRITES, ApiView, shows_one
 
-DjangoFilterExtension._has_gis = False  # it runs a compiler and ldconfig to look for GDAL
+# It runs a compiler and ldconfig to look for GDAL otherwise.
+DjangoFilterExtension._has_gis = False  # type: ignore[attr-defined]
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     str,
