@@ -17,7 +17,7 @@ from portal.annotations.services.rois import roi_create
 from portal.archive.storage import files as archive_storage
 from portal.mosaics.models import MosaicComponent, MosaicFrame
 from portal.mosaics.services.mosaics import mosaic_create
-from tests.browser.conftest import run_job
+from tests.browser.conftest import run_job, run_queued
 
 pytestmark = pytest.mark.browser
 
@@ -136,6 +136,8 @@ def test_a_span_is_set_on_the_timeline_estimated_and_built(open_viewer: Any, mos
     bar = viewer.page.locator("[data-span-bar]").bounding_box()
     controls = viewer.page.locator(".timeline-buttons").bounding_box()
     assert bar["y"] + bar["height"] <= controls["y"], "it covers the controls"
+    scale = viewer.page.locator(".scale-bar").bounding_box()
+    assert scale["y"] + scale["height"] <= bar["y"], "it covers the scale bar"
     expect(viewer.page.locator("[data-span-estimate]")).to_contain_text("4 frames, about")
     link = viewer.page.get_by_role("link", name="Mosaic", exact=True)
     assert parse_qs(urlsplit(link.get_attribute("href")).query) == {
@@ -145,6 +147,8 @@ def test_a_span_is_set_on_the_timeline_estimated_and_built(open_viewer: Any, mos
     viewer.page.locator("[data-span-build]").click()
     viewer.page.wait_for_url("**/mosaics/**")
     expect(viewer.page.locator("h2").first).to_contain_text("Being built: 0.08 s to 0.2 s")
+    run_queued()
+    expect(viewer.page.get_by_role("link", name="More seconds")).to_be_visible(timeout=30_000)
     assert viewer.problems == []
 
 

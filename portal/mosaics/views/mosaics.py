@@ -116,7 +116,10 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
         "longer": _longer(mosaic) if is_ready else "",
     }
     template = "mosaics/_mosaic.html" if wants_part(request) else "mosaics/detail.html"
-    return render(request, template, context)
+    response = render(request, template, context)
+    if wants_part(request) and mosaic.state != ItemState.PREPARING:
+        response["HX-Refresh"] = "true"  # the head of the page has other actions now
+    return response
 
 
 @audited(GET=AuditRule("item.viewed", "video", "video_id", every_s=MINUTE_S))
