@@ -71,9 +71,9 @@ def wait_of(waits: Mapping[uuid.UUID, WaitEstimate] | str, job: Job) -> str:
 
 @register.filter
 def time_left(job: Job) -> str:
-    """Format the remaining time (``about 3 min left``); empty while unknown."""
+    """Format the remaining time (``about 3 min left``); empty while unknown, and at the end."""
     seconds = time_left_s(job)
-    return "" if seconds is None else f"{about(seconds)} left"
+    return f"{about(seconds)} left" if seconds else ""
 
 
 def _in_text(seconds: float) -> str:

@@ -19,6 +19,7 @@ from portal.jobs.models import Job, JobState, LastServed, WorkerHeartbeat
 from portal.jobs.selectors.estimates import BULK_PART_S, time_left_s, wait_estimates
 from portal.jobs.selectors.scheduling import next_jobs
 from portal.jobs.services import job_submit
+from portal.jobs.templatetags.jobs import time_left
 from portal.jobs.worker.batching import run_if_next
 from portal.jobs.worker.context import LeasedJobContext
 from portal.labs.models import Lab, User
@@ -291,6 +292,9 @@ def test_the_time_left_is_extrapolated_from_the_phase(submit: Callable[..., Job]
     )
     job.refresh_from_db()
     assert time_left_s(job) == pytest.approx(80, rel=0.01)
+    assert time_left(job) == "about 1 min left"
+    job.progress_done = 150
+    assert time_left(job) == "", "a full bar says no time"
 
 
 # --- messages -----------------------------------------------------------------------------------
