@@ -12,7 +12,7 @@ help: ## this list
 
 # uv takes seconds. It ignores pip's settings: where it finds no package index, pip does it in minutes.
 WANTED := --quiet -c constraints.txt -e ".[cpu,dev]"
-INSTALL = $(BIN)/uv pip install --python $(BIN)/python --compile-bytecode $(WANTED) || $(BIN)/pip install $(WANTED)
+INSTALL = $(BIN)/uv pip install --python $(BIN)/python $(WANTED) || $(BIN)/pip install $(WANTED)
 
 # The build of torch for this machine's GPU driver, or for the CPU without one: TORCH_BACKEND=cpu, cu128, ...
 # chooses another. Where PyTorch's own index does not answer, pip installs what it finds.
