@@ -126,6 +126,14 @@ def test_the_sender_reads_on_the_case_why_a_file_was_refused(
     assert "/lab/intake/" in body
 
 
+def test_a_card_lists_fields_and_places_that_were_removed(page: Client, slide: Slide) -> None:
+    slide.asset.removed = ["label", "2 places in the picture"]
+    slide.asset.save(update_fields=["removed"])
+    text = text_of(page.get(f"/cases/{slide.case_id}/"))
+    assert "Removed from the file" in text and "label, 2 places in the picture" in text
+    assert "2 fields" not in text
+
+
 def test_a_case_is_created_and_edited(page: Client, lab: Lab) -> None:
     sent = {
         "lab": str(lab.pk),
