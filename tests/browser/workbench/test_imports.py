@@ -27,8 +27,9 @@ def _previewed(page: Any) -> None:
     ring = [[10, 10], [90, 10], [90, 80], [10, 10]]
     good = {"type": "Polygon", "coordinates": [ring]}
     flat = {"type": "Polygon", "coordinates": [[[5, 5], [9, 9], [5, 5], [5, 5]]]}
+    properties = {"objectType": "annotation", "classification": {"name": "None"}}
     features = [
-        {"type": "Feature", "geometry": geometry, "properties": {"objectType": "annotation"}}
+        {"type": "Feature", "geometry": geometry, "properties": properties}
         for geometry in (good, flat)
     ]
     content = json.dumps({"type": "FeatureCollection", "features": features}).encode()
@@ -77,6 +78,8 @@ def test_a_file_is_previewed_imported_and_undone(open_viewer: Any, slide: Any) -
     assert ("1 new" in summary, "1 refused" in summary) == (True, True)
     assert "encloses no area" in page.inner_text("[data-import-reason-rows]")
     assert page.locator("[data-import-map] .import-line").count() == 1
+    labels = page.get_by_label("What None becomes").locator("option").all_inner_texts()
+    assert labels[0] == "No label" and labels.count("No label") == 1
     page.click("[data-dialog-close] >> visible=true")
     assert page.locator("[data-import-last]").is_hidden()
     _imported(viewer)

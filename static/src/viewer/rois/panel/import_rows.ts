@@ -7,6 +7,7 @@ import { UNLABELLED_COLOR } from "../store/labels";
 import type { Labels } from "../store/labels";
 
 const NONE = "none";
+const NO_LABEL = "No label";
 const RULE = "";
 
 /** `choose` gets a label's id, null for no label, undefined for what the server does by itself. */
@@ -25,7 +26,7 @@ export function classRows(
     select.append(
       element("option", { value: RULE }, rule),
       ...labels.all.filter(({ id }) => id !== ownLabel).map(({ id, name }) => element("option", { value: id }, name)),
-      element("option", { value: NONE }, "No label"),
+      ...(rule === NO_LABEL ? [] : [element("option", { value: NONE }, NO_LABEL)]),
     );
     select.value = isChosen ? (chosen[one.name] ?? NONE) : RULE;
     select.addEventListener("change", () => {
