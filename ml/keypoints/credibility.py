@@ -25,9 +25,17 @@ CELLS_A_SIDE = 16
 tissue that two images have in common many."""
 
 
+SLOW_PX, MIN_SLOW_SHARE = 3.0, 0.25
+"""Motion, px, below which a match may be one of a fixed pattern, which noise moves a little, and
+the share of such matches from which the tissue below them is tested: about the centre of a rotation
+or of a change of scale there are fewer."""
+
 COARSE_PX = 6.0
 """Blur, and spacing of the samples of a patch, px, at which noise and the fixed pattern of a sensor
 or a fibre bundle vanish and the light and shade of tissue remain."""
+
+DARK_GREY = 70
+"""Brightest grey, 99 in 100 pixels of a view, below which an image is dark."""
 
 COARSE_POINTS = 200
 """Largest number of still matches that are aligned in the blurred images."""
@@ -43,16 +51,18 @@ class CredibilityConfig:
             recordings is consistent in a corner.
         min_still_share: Without motion, smallest share of the cells with key points of a that have
             matches, as recordings of the same device have its text in common.
-        max_coarse_px, min_coarse_zncc: Without motion, half of the blurred surroundings of matches
-            move less and correlate more, as dark images of the same device have the pattern of its
+        max_coarse_px, min_coarse_zncc: Half of the blurred surroundings of slow matches move less
+            than these and correlate more, as dark images of the same device have the pattern of its
             sensor in common.
+        min_dark_zncc: The same correlation in dark images, where the pattern remains when blurred.
     """
 
     min_agreeing: int = 12
     min_cells: int = 4
     min_still_share: float = 0.4
-    max_coarse_px: float = 2.0
+    max_coarse_px: float = 3.0
     min_coarse_zncc: float = 0.95
+    min_dark_zncc: float = 0.975
 
 
 def is_credible(
@@ -76,9 +86,7 @@ def is_credible(
     shift = np.hypot(*(a.view.to_image(xy_a) - b.view.to_image(xy_b)).T)
     if float(np.median(shift)) >= STATIC_PX:
         return True
-    if cells < config.min_still_share * covered_cells(a.keypoints.xy, shape_a):
-        return False
-    return is_tissue_still(a, b, xy_a, xy_b, config=config)
+    return cells >= config.min_still_share * covered_cells(a.keypoints.xy, shape_a)
 
 
 def is_tissue_still(
@@ -106,7 +114,9 @@ def is_tissue_still(
         config=AlignConfig(step_px=COARSE_PX),
     )
     moved_px = np.hypot(*(alignment.xy_b - start).T)
-    still = (moved_px < config.max_coarse_px) & (alignment.zncc >= config.min_coarse_zncc)
+    is_dark = min(np.percentile(f.view.grey, 99) for f in (a, b)) < DARK_GREY
+    min_zncc = config.min_dark_zncc if is_dark else config.min_coarse_zncc
+    still = (moved_px < config.max_coarse_px) & (alignment.zncc >= min_zncc)
     return bool(still.mean() >= 0.5)
 
 
@@ -122,6 +132,32 @@ def moves_with_scene(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
     if len(moving) > max(MIN_MOVING, static.sum()) and np.median(moving) > MOVING_PX:
         return np.asarray(~static, np.bool_)
     return np.ones(len(shift), np.bool_)
+
+
+def is_slow(a: ImageFeatures, b: ImageFeatures, xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
+    """Mask (N,) bool of matches (N, 2), in pixels of the views, that hardly move in the images."""
+    shift = np.hypot(*(a.view.to_image(xy_a) - b.view.to_image(xy_b)).T)
+    return np.asarray(shift < SLOW_PX, np.bool_)
+
+
+def has_fixed_pattern(
+    a: ImageFeatures,
+    b: ImageFeatures,
+    xy_a: ArrayF32,
+    xy_b: ArrayF32,
+    *,
+    config: CredibilityConfig = CredibilityConfig(),
+) -> bool:
+    """Return whether many matches are slow and the tissue below them moves otherwise.
+
+    Args:
+        a, b: Features of the images.
+        xy_a, xy_b: (N, 2) matches, in pixels of the views of a and b.
+    """
+    slow = is_slow(a, b, xy_a, xy_b)
+    if not slow.any() or slow.mean() < MIN_SLOW_SHARE:
+        return False
+    return not is_tissue_still(a, b, xy_a[slow], xy_b[slow], config=config)
 
 
 def covered_cells(xy: npt.NDArray[np.floating], shape: tuple[int, ...]) -> int:

@@ -11,6 +11,10 @@ from ml.types import ArrayBool, ImageU8
 DARK_LEVEL = 14
 """Largest grey level of the dark surround of a scope, including noise."""
 
+DARK_SHARE, NOISE_LEVELS = 0.1, 4
+"""Largest grey level of the surround in a dark image: relative to the brightest tissue, and above
+the darkest pixels."""
+
 MIN_BRIGHT_SHARE = 0.05
 """Smallest share of a bright region that is a field of view; else the image is dark."""
 
@@ -30,7 +34,7 @@ FULL_FIELD_SHARE = 0.98
 """Share of a bright region above which the image has no border of a scope."""
 
 
-def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
+def scope_mask(grey: ImageU8, *, margin_px: int = 0, level: float = DARK_LEVEL) -> ArrayBool:
     """Find the field of view of a scope: the convex hull of the largest bright region.
 
     The hull includes dark tissue inside. All of the image is returned if it is bright up to its
@@ -39,11 +43,12 @@ def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
     Args:
         grey: (H, W) uint8; of a video preferably the maximum over some frames.
         margin_px: Erosion of the mask from the rim.
+        level: Largest grey level of the surround, see ``surround_level``.
     Returns:
         (H, W) bool, True inside.
     """
     height, width = grey.shape
-    bright = _largest_region(cv2.medianBlur(grey, 5) > DARK_LEVEL)
+    bright = _largest_region(cv2.medianBlur(grey, 5) > level)
     hull = np.zeros((height, width), np.uint8)
     if bright is None or bright.sum() < MIN_BRIGHT_SHARE * bright.size:
         hull[:] = 1
@@ -60,6 +65,18 @@ def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
             np.uint8
         )
     return hull.astype(np.bool_)
+
+
+def surround_level(grey: ImageU8) -> float:
+    """Estimate the largest grey level of the surround of a scope, lower in a dark image.
+
+    Args:
+        grey: (H, W) uint8.
+    Returns:
+        At most ``DARK_LEVEL``.
+    """
+    low, high = np.percentile(cv2.medianBlur(grey, 5), (1, 99))
+    return float(min(DARK_LEVEL, max(low + NOISE_LEVELS, DARK_SHARE * high)))
 
 
 def specular_mask(image: ImageU8, *, rise: int = 24, grow_px: int = 3) -> ArrayBool:

@@ -9,7 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.keypoints.credibility import CredibilityConfig, is_credible, moves_with_scene
+from ml.keypoints.credibility import (
+    CredibilityConfig,
+    has_fixed_pattern,
+    is_credible,
+    is_slow,
+    moves_with_scene,
+)
 from ml.keypoints.descriptors.registry import Descriptor
 from ml.keypoints.features import ImageFeatures, extract_view, load_stages
 from ml.keypoints.match import match_mutual
@@ -149,11 +155,13 @@ class FirstPass:
         pairs: (K, 2) int64, key points of a and b.
         score: (K,) float32.
         keep: (K,) bool, consistent pairs; all False if they are not credible.
+        is_patterned: Whether slow pairs were left out, as those of a fixed pattern.
     """
 
     pairs: ArrayI64
     score: ArrayF32
     keep: ArrayBool
+    is_patterned: bool
 
 
 def first_pass(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> FirstPass:
@@ -163,13 +171,16 @@ def first_pass(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> First
     area = (float(a.view.mask.sum()), float(b.view.mask.sum()))
     keep = consistent_matches(xy_a, xy_b, score, area_px=area, config=config.local_affine)
     keep[keep] = moves_with_scene(a.view.to_image(xy_a[keep]), b.view.to_image(xy_b[keep]))
+    is_patterned = has_fixed_pattern(a, b, xy_a[keep], xy_b[keep], config=config.credibility)
+    if is_patterned:
+        keep[keep] = ~is_slow(a, b, xy_a[keep], xy_b[keep])
     if not is_credible(a, b, xy_a[keep], xy_b[keep], config=config.credibility):
-        return FirstPass(pairs, score, np.zeros(len(pairs), np.bool_))
+        return FirstPass(pairs, score, np.zeros(len(pairs), np.bool_), is_patterned)
     model = find_two_view_model(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
     keep[keep] = model.agrees(xy_a[keep], xy_b[keep], leave_out=True)
     if not is_credible(a, b, xy_a[keep], xy_b[keep], config=config.credibility):
         keep = np.zeros(len(pairs), np.bool_)
-    return FirstPass(pairs, score, keep)
+    return FirstPass(pairs, score, keep, is_patterned)
 
 
 def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Matches:
@@ -189,7 +200,7 @@ def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Mat
     b_to_a = a_to_b.inverse()
     for _ in range(config.completion_rounds):
         matches = _complete(a, b, matches, directions=(a_to_b, b_to_a), config=config)
-    return _filter(a, b, matches, config)
+    return _filter(a, b, matches, config, is_patterned=first.is_patterned)
 
 
 def _add_guided(
@@ -244,11 +255,21 @@ def _complete(
     return _concatenate(matches, Matches(b_to_a.xy_b, b_to_a.xy_a, b_to_a.score))
 
 
-def _filter(a: ImageFeatures, b: ImageFeatures, matches: Matches, config: MatchConfig) -> Matches:
+def _filter(
+    a: ImageFeatures,
+    b: ImageFeatures,
+    matches: Matches,
+    config: MatchConfig,
+    *,
+    is_patterned: bool,
+) -> Matches:
     """Filter matches by the common geometry, the bounds of b, and credibility."""
     size = np.array([b.view.grey.shape[1] - 1, b.view.grey.shape[0] - 1])
     inside = np.asarray(((matches.xy_b >= 0) & (matches.xy_b <= size)).all(axis=1), np.bool_)
     matches = _select(matches, inside)
+    xy_a, xy_b = matches.xy_a, matches.xy_b
+    if is_patterned or has_fixed_pattern(a, b, xy_a, xy_b, config=config.credibility):
+        matches = _select(matches, ~is_slow(a, b, xy_a, xy_b))
     if not is_credible(a, b, matches.xy_a, matches.xy_b, config=config.credibility):
         return no_matches()
     model = find_two_view_model(matches.xy_a, matches.xy_b, slack_px=config.slack_px)

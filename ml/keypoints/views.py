@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ml.keypoints.masks import DARK_LEVEL, checked_mask, scope_mask
+from ml.keypoints.masks import checked_mask, scope_mask, surround_level
 from ml.keypoints.pixels import to_grey, to_u8
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
@@ -111,17 +111,20 @@ def eroded_field_of_view(grey: ImageU8) -> ArrayBool:
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
     small = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.uint8)
     rim_px = max(MIN_RIM_PX * factor, RIM_SHARE * float(np.sqrt(small.size)))
-    inside = scope_mask(small, margin_px=max(1, round(rim_px)))
+    level = surround_level(small)
+    inside = scope_mask(small, margin_px=max(1, round(rim_px)), level=level)
     if not inside.all():  # the hull includes notches of an undistorted or truncated view
-        distance = cv2.distanceTransform((~_outer_black(small)).astype(np.uint8), cv2.DIST_L2, 5)
+        distance = cv2.distanceTransform(
+            (~_outer_black(small, level)).astype(np.uint8), cv2.DIST_L2, 5
+        )
         inside &= distance > rim_px
     full = cv2.resize(inside.astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST)
     return np.asarray(full, np.bool_)
 
 
-def _outer_black(grey: ImageU8) -> ArrayBool:
-    """Mask (H, W) bool of dark regions at the image border."""
-    dark = (cv2.medianBlur(grey, 5) <= DARK_LEVEL).astype(np.uint8)
+def _outer_black(grey: ImageU8, level: float) -> ArrayBool:
+    """Mask (H, W) bool of regions at the image border up to a grey level."""
+    dark = (cv2.medianBlur(grey, 5) <= level).astype(np.uint8)
     _, labels = cv2.connectedComponents(dark)
     edge = np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]])
     return np.asarray(np.isin(labels, np.setdiff1d(edge, 0)))

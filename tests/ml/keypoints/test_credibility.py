@@ -7,7 +7,9 @@ import pytest
 
 from ml.keypoints.credibility import (
     covered_cells,
+    has_fixed_pattern,
     is_credible,
+    is_slow,
     is_tissue_still,
     moves_with_scene,
 )
@@ -46,7 +48,7 @@ def test_without_motion_a_large_share_of_key_points_must_match(
     assert is_credible(features, features, features.keypoints.xy, features.keypoints.xy)
 
 
-def test_still_matches_are_credible_over_still_tissue_only(
+def test_slow_matches_are_those_of_a_pattern_unless_the_tissue_is_still(
     vessels: np.ndarray, features: ImageFeatures
 ) -> None:
     """A quarter of the light and other noise change nothing; motion of the tissue does."""
@@ -57,7 +59,23 @@ def test_still_matches_are_credible_over_still_tissue_only(
         dark = np.clip(np.roll(vessels, shift, axis=1) * 0.25 + noise, 0, 255).astype(np.uint8)
         other = extract(dark, descriptor="orb", max_keypoints=50, mask=mask)
         assert is_tissue_still(features, other, xy, xy) is is_still
-        assert is_credible(features, other, xy, xy) is is_still
+        assert has_fixed_pattern(features, other, xy, xy + 1) is not is_still
+        assert not has_fixed_pattern(features, other, xy[:0], xy[:0])
+
+
+def test_a_few_slow_matches_are_not_tested(vessels: np.ndarray, features: ImageFeatures) -> None:
+    """About the centre of a rotation or of a change of scale, tissue hardly moves."""
+    mask = np.full(vessels.shape[:2], 255, np.uint8)
+    moved_vessels = np.roll(vessels, 16, axis=1)
+    other = extract(moved_vessels, descriptor="orb", max_keypoints=50, mask=mask)
+    xy = _spread(60)
+    moved = xy + np.array([16, 0], np.float32)
+    moved[:20] = xy[:20] + 1
+    assert is_slow(features, other, xy, moved).tolist() == [True] * 20 + [False] * 40
+    assert has_fixed_pattern(features, other, xy, moved)
+    moved[10:20] = xy[10:20]
+    moved[10:20, 0] += 16
+    assert not has_fixed_pattern(features, other, xy, moved)
 
 
 def test_static_points_in_a_moving_scene_are_rejected() -> None:

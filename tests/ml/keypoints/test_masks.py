@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.keypoints.masks import checked_mask, scope_mask, specular_mask
+from ml.keypoints.masks import (
+    DARK_LEVEL,
+    checked_mask,
+    scope_mask,
+    specular_mask,
+    surround_level,
+)
 
 
 def _disc(radius: int = 80, value: int = 120) -> np.ndarray:
@@ -26,6 +32,22 @@ def test_dark_tissue_inside_is_part_of_the_mask() -> None:
     image = _disc()
     cv2.circle(image, (110, 60), 25, 0, -1)
     assert scope_mask(image)[60, 110]
+
+
+@pytest.mark.parametrize("value", [120, 30, 10])
+def test_the_circle_is_found_at_any_brightness_above_noise(value: int) -> None:
+    noise = np.random.default_rng(0).normal(0, 1.5, (200, 220))
+    image = np.clip(np.rint(_disc(value=value) + noise), 0, 255).astype(np.uint8)
+    truth = _disc() > 0
+    mask = scope_mask(image, level=surround_level(image))
+    assert (mask ^ truth).sum() < 0.03 * truth.sum()
+
+
+def test_the_level_of_the_surround_is_lower_in_a_dark_image_only() -> None:
+    assert surround_level(_disc(value=200)) == DARK_LEVEL
+    assert surround_level(_disc(value=60)) == 6
+    assert surround_level(_disc(value=10)) == 4, "above the noise of a black surround"
+    assert surround_level(np.full((64, 64), 90, np.uint8)) == DARK_LEVEL
 
 
 def test_a_margin_erodes_the_mask() -> None:
