@@ -24,7 +24,7 @@ from ml.mosaic.registration.result import KeyTrail, Registration, Tracked
 from ml.mosaic.result import MosaicLayer
 from ml.natural_order import natural_sort
 
-ENGINE = "2.13"
+ENGINE = "2.14"
 """Changes whenever the same input and configuration would give other bytes."""
 
 KEY_NAME = "key.json"
