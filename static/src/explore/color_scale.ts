@@ -34,7 +34,7 @@ export function legendEntries(colouring: Colouring): LegendEntry[] {
     rows.push({ name: `${rest.length} others`, color: OTHERS, count, values });
   }
   const without = colouring.at.filter((at) => at < 0).length;
-  if (without) rows.push({ name: "None", color: NONE, count: without, values: [-1] });
+  if (without) rows.push({ name: isOwn ? "No label" : "None", color: NONE, count: without, values: [-1] });
   return rows;
 }
 

@@ -33,6 +33,7 @@ describe("the legend", () => {
     const rows = legendEntries(colouring("organ", 2, [0, -1, 1, -1, -1]));
     expect(rows.at(-1)).toEqual({ name: "None", color: NONE, count: 3, values: [-1] });
     expect(legendEntries(colouring("organ", 2, [0, 1]))).toHaveLength(2);
+    expect(legendEntries(colouring("label", 2, [0, -1])).at(-1)?.name).toBe("No label");
   });
 
   it("has each value in exactly one row", () => {
