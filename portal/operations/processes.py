@@ -73,3 +73,12 @@ def free_port(host: str, first_port: int) -> int:
                 continue
             return port
     raise OSError(f"no free port from {first_port} to {first_port + 99} on {host}")
+
+
+def is_listening(host: str, port: int) -> bool:
+    """Return whether a process accepts connections at an address."""
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True

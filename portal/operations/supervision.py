@@ -87,11 +87,21 @@ class ProcessTree:
     def wait(self) -> int:
         """Restart children until one keeps failing; return its exit code."""
         while True:
-            for role in self._roles.values():
-                code = self._supervise(role)
-                if code is not None:
-                    return code
+            code = self._supervise_all()
+            if code is not None:
+                return code
             time.sleep(POLL_S)
+
+    def wait_until(self, condition: Callable[[], bool]) -> int | None:
+        """Restart children until the condition holds; return the exit code of one that keeps
+        failing before.
+        """
+        while not condition():
+            code = self._supervise_all()
+            if code is not None:
+                return code
+            time.sleep(POLL_S)
+        return None
 
     def stop(self) -> None:
         """Terminate every child, then kill its process group."""
@@ -104,6 +114,10 @@ class ProcessTree:
                 child.wait(max(0.1, deadline - time.monotonic()))
             _kill_group(child.pid)
             child.wait()
+
+    def _supervise_all(self) -> int | None:
+        codes = [self._supervise(role) for role in self._roles.values()]
+        return next((code for code in codes if code is not None), None)
 
     def _supervise(self, role: _Role) -> int | None:
         """Restart a child that ended; return its exit code if it failed too often."""

@@ -55,3 +55,30 @@ def test_behind_a_proxy_the_first_run_link_has_the_proxys_address(
 def test_missing_styles_are_reported_at_start(output: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "front_end_problem", lambda: "Run: manage.py collectstatic")
     assert "manage.py collectstatic" in output()
+
+
+def test_the_address_is_named_once_a_process_listens(
+    output: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [False, True]
+    said: list[str] = []
+
+    class Tree:
+        def __init__(self, *_: object, say: Any, **__: object) -> None: ...
+
+        def __enter__(self) -> Tree:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def wait_until(self, condition: Any) -> None:
+            while not condition():
+                said.append("waits")
+
+        def wait(self) -> int:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(serve, "ProcessTree", Tree)
+    monkeypatch.setattr(serve, "is_listening", lambda host, port: answers.pop(0))
+    assert "Tessera is at http://127.0.0.1:8397" in output("--port", "8397")
+    assert said == ["waits"]

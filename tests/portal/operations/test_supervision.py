@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from portal.operations import supervision
-from portal.operations.processes import ChildProcess
+from portal.operations.processes import ChildProcess, is_listening
 from portal.operations.supervision import ProcessTree, Restarts
 from tests import databases
 from tests.portal.operations.web.running import until
@@ -56,6 +56,18 @@ def test_a_child_has_a_process_group_but_no_session() -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "PAUSE_S", 0.01)
     monkeypatch.setattr(supervision, "POLL_S", 0.02)
+
+
+def test_a_condition_is_waited_for_unless_a_child_keeps_failing(
+    quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+        with ProcessTree([_child("a", HANG)], say=print) as tree:
+            assert tree.wait_until(lambda: is_listening(host, port)) is None
+    monkeypatch.setattr(supervision, "GIVE_UP_AFTER", 1)
+    with ProcessTree([_child("a", "raise SystemExit(3)")], say=print) as tree:
+        assert tree.wait_until(lambda: is_listening(host, port)) == 3
 
 
 @pytest.mark.slow

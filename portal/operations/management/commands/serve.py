@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from portal.operations.doctor.pages import front_end_problem
-from portal.operations.processes import free_port, reaper, web, worker
+from portal.operations.processes import free_port, is_listening, reaper, web, worker
 from portal.operations.supervision import ProcessTree
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - as the image listens, behind its proxy
@@ -47,8 +47,10 @@ class Command(BaseCommand):
         connections.close_all()  # this process only supervises the others
         try:
             with ProcessTree(processes, say=self._say) as tree:
-                self._say(f"Tessera is at http://{host}:{port}  (Ctrl-C stops it)")
-                code = tree.wait()
+                code = tree.wait_until(lambda: is_listening(host, port))
+                if code is None:
+                    self._say(f"Tessera is at http://{host}:{port}  (Ctrl-C stops it)")
+                    code = tree.wait()
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
             return
