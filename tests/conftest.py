@@ -23,6 +23,7 @@ LONG = (
     "tests/portal/test_postgresql.py",
     "tests/killing/",
     "tests/chaos/",
+    "tests/portal/backups/test_move.py",
     "tests/portal/test_rest_schema.py",
     "tests/client/",
     "tests/browser/workbench/test_every_tool.py",
