@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -16,15 +15,10 @@ def main() -> None:
         for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
             os.environ.setdefault(name, "1")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.development")
-    gc.disable()  # a quarter of the start is spent on looking for garbage among what is imported
-    import django
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
     try:
-        django.setup()
-        gc.freeze()
-        gc.enable()
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"Tessera is not set up correctly: {error}")

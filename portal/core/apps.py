@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from django.apps import AppConfig
 from django.utils.module_loading import autodiscover_modules
 
@@ -13,5 +15,11 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        """Find handlers of signals and events, and registrations, of all apps."""
+        """Find handlers of signals and events, and registrations, of all apps.
+
+        Collects garbage again, which ``portal.config.settings.base`` has stopped; what is imported
+        by now is left out.
+        """
         autodiscover_modules("receivers", "subscribers", "registrations")
+        gc.freeze()
+        gc.enable()

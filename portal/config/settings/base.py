@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from portal.config.settings.limits import JOB_LIMITS_S
 from portal.core import environment
 from portal.core.http.guide import guide_headers
 
+gc.disable()  # imported modules are no garbage; CoreConfig.ready enables it
 ROOT = Path(__file__).resolve().parents[3]
 VAR = ROOT / "var"
 
