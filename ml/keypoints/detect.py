@@ -170,9 +170,8 @@ def _run(
         return _no_keypoints()
     xy = np.array([k.pt for k in raw], np.float32).reshape(-1, 2)
     angle = np.array([k.angle for k in raw], np.float32)
-    has_angle = (angle >= 0) & (
-        config.name != "kaze"
-    )  # KAZE returns 0 and computes angles with descriptors
+    # KAZE returns 0 and computes angles with descriptors
+    has_angle = (angle >= 0) & (config.name != "kaze")
     keypoints = Keypoints(
         xy=xy,
         response=np.array([k.response for k in raw], np.float32),

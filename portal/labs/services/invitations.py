@@ -25,7 +25,7 @@ from portal.labs.services.invitation_endings import invitation_end, invitation_n
 from portal.labs.services.members import member_add
 from portal.labs.services.proof import email_prove
 
-LIVES = timedelta(days=7)  # over a weekend and a short leave
+LIFETIME = timedelta(days=7)  # over a weekend and a short leave
 
 
 @transaction.atomic
@@ -64,7 +64,7 @@ def invitation_create(
             "full_name": full_name.strip(),
             "invited_by": by,
             "sha256": sha256,
-            "expires_at": timezone.now() + LIVES,
+            "expires_at": timezone.now() + LIFETIME,
         },
     )
     if not created:
@@ -92,7 +92,7 @@ def invitation_renew(invitation: Invitation, *, by: User | None) -> str:
         invitation_count(lab_id=invitation.lab_id)
     invitation = _lock_invitation(invitation)
     secret, sha256 = secret_make()
-    invitation.sha256, invitation.expires_at = sha256, timezone.now() + LIVES
+    invitation.sha256, invitation.expires_at = sha256, timezone.now() + LIFETIME
     invitation.delivery = Delivery.NONE.value
     invitation.save(update_fields=["sha256", "expires_at", "delivery", "updated_at"])
     invitation_note("invitation.renewed", invitation, by)
@@ -107,7 +107,7 @@ def invitation_deliver(invitation: Invitation, *, link: str) -> Delivery:
     message = mail_make(
         "labs/mail/invitation",
         to=invitation.email,
-        context={"invitation": invitation, "link": link, "days": LIVES.days},
+        context={"invitation": invitation, "link": link, "days": LIFETIME.days},
     )
     delivery = Delivery.MAIL if mail_now(message) else Delivery.HAND
     Invitation.objects.filter(pk=invitation.pk).update(delivery=delivery)

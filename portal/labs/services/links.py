@@ -10,7 +10,7 @@ from django.utils import timezone
 from portal.labs.hashing import secret_make, sha256_of
 from portal.labs.models import OneTimeLink, Purpose, User
 
-LIVES = {
+LIFETIME = {
     Purpose.FIRST_RUN: timedelta(days=1),
     Purpose.SIGN_IN: timedelta(minutes=15),
     Purpose.PASSWORD: timedelta(days=1),
@@ -30,7 +30,7 @@ def link_make(purpose: Purpose, *, user: User | None = None, is_mailed: bool = F
         purpose=purpose,
         user=user,
         sha256=sha256,
-        expires_at=now + LIVES[purpose],
+        expires_at=now + LIFETIME[purpose],
         is_mailed=is_mailed,
     )
     return secret

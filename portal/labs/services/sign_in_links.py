@@ -11,7 +11,7 @@ from portal.core.mail import mail_later, mail_make
 from portal.labs.models import Purpose, User
 from portal.labs.selectors import person_to_sign_in
 from portal.labs.services.accounts import password_check, password_set
-from portal.labs.services.links import LIVES, link_make, link_take
+from portal.labs.services.links import LIFETIME, link_make, link_take
 from portal.labs.services.proof import email_prove, unproven_access_end
 
 
@@ -26,7 +26,7 @@ def sign_in_link_mail(email: str, *, link_of: Callable[[str], str]) -> None:
     email = email.strip().lower()
     user = person_to_sign_in(email)
     secret = link_make(Purpose.SIGN_IN, user=user, is_mailed=True)
-    minutes = int(LIVES[Purpose.SIGN_IN].total_seconds() // 60)
+    minutes = int(LIFETIME[Purpose.SIGN_IN].total_seconds() // 60)
     context = {"user": user or User(email=email), "link": link_of(secret), "minutes": minutes}
     message = mail_make("labs/mail/sign_in_link", to=email, context=context)
     if user is not None:
