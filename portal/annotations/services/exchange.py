@@ -52,7 +52,7 @@ from portal.archive.models import Canvas
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
 
-LIVES_EVERY_S = 10.0  # heartbeat while nothing is written; see ``imports.SILENT``
+HEARTBEAT_EVERY_S = 10.0  # heartbeat while nothing is written; see ``imports.SILENT``
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +114,13 @@ def roi_import(
 
 def _run_whole(row: RoiImport, source: Source, choices: ImportChoices) -> ImportReport:
     """Read the document in full; undo everything if it breaks off."""
-    lives_s = time.monotonic()
+    heartbeat_s = time.monotonic()
 
     def progress(run: ImportRun) -> None:
-        nonlocal lives_s
-        if time.monotonic() - lives_s > LIVES_EVERY_S:
+        nonlocal heartbeat_s
+        if time.monotonic() - heartbeat_s > HEARTBEAT_EVERY_S:
             import_fields_update(row, done=run.read)
-            lives_s = time.monotonic()
+            heartbeat_s = time.monotonic()
 
     work = ImportWork(
         on_stored=lambda run: import_fields_update(row, done=run.read), progress=progress

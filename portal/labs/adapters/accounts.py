@@ -16,7 +16,7 @@ from portal.labs.models import User
 from portal.labs.selectors import invitations_for
 from portal.labs.services.accounts import password_set
 from portal.labs.services.attempts import (
-    DEVICE_LIVES,
+    DEVICE_LIFETIME,
     TOO_MANY_ATTEMPTS,
     attempt_begin,
     attempt_forget,
@@ -91,7 +91,7 @@ class LabAccountAdapter(DefaultAccountAdapter):
         response.set_cookie(
             DEVICE_COOKIE,
             device_remember(user, device=request.COOKIES.get(DEVICE_COOKIE, "")),
-            max_age=int(DEVICE_LIVES.total_seconds()),
+            max_age=int(DEVICE_LIFETIME.total_seconds()),
             secure=settings.SESSION_COOKIE_SECURE,
             httponly=True,
             samesite="Lax",

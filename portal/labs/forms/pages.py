@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from portal.labs.models import Lab, Role, TokenArea, TokenScope
 
-LIVES_DAYS = ((30, "30 days"), (90, "90 days"), (180, "half a year"), (366, "one year"))
+LIFETIME_DAYS = ((30, "30 days"), (90, "90 days"), (180, "half a year"), (366, "one year"))
 
 
 CHOSEN = "chosen"
@@ -103,7 +103,9 @@ class TokenForm(ScopedForm):
     lab = forms.ModelChoiceField(
         queryset=Lab.objects.none(), required=False, empty_label="All my labs"
     )
-    days = forms.TypedChoiceField(label="Expires after", choices=LIVES_DAYS, coerce=int, initial=90)
+    days = forms.TypedChoiceField(
+        label="Expires after", choices=LIFETIME_DAYS, coerce=int, initial=90
+    )
 
     def __init__(self, *args: Any, labs: QuerySet[Lab], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -208,4 +210,6 @@ class ServiceAccountForm(forms.Form):
 class ServiceAccountTokenForm(ScopedForm):
     """A new token of a service account."""
 
-    days = forms.TypedChoiceField(label="Expires after", choices=LIVES_DAYS, coerce=int, initial=90)
+    days = forms.TypedChoiceField(
+        label="Expires after", choices=LIFETIME_DAYS, coerce=int, initial=90
+    )

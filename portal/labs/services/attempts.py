@@ -43,7 +43,7 @@ LAB_NAMES_OF_LAB = (Limit(50, timedelta(days=1)),)  # the same, by all managers 
 INVITATIONS = (Limit(100, timedelta(hours=1)), Limit(300, timedelta(days=1)))  # sent by a lab
 RETENTION = timedelta(days=1)  # the longest time of all limits
 TOO_MANY_ATTEMPTS = "Too many failed attempts. Wait a few minutes, or use a link by e-mail."
-DEVICE_LIVES = timedelta(days=180)  # without use
+DEVICE_LIFETIME = timedelta(days=180)  # without use
 
 
 def attempt_begin(*, email: str, network: str, device: str = "") -> list[int]:
@@ -100,7 +100,7 @@ def attempt_forget(rows: Iterable[int]) -> None:
 def attempts_sweep() -> int:
     """Delete expired attempts, and browsers unused for half a year; daily."""
     now = timezone.now()
-    KnownDevice.objects.filter(last_used_at__lt=now - DEVICE_LIVES).delete()
+    KnownDevice.objects.filter(last_used_at__lt=now - DEVICE_LIFETIME).delete()
     return Attempt.objects.filter(at__lt=now - RETENTION).delete()[0]
 
 
@@ -153,7 +153,7 @@ def _limits(email: str, network: str, device: str) -> dict[str, tuple[Limit, ...
 
 
 def _is_known(email: str, device: str) -> bool:
-    since = timezone.now() - DEVICE_LIVES
+    since = timezone.now() - DEVICE_LIFETIME
     devices = KnownDevice.objects.filter(sha256=sha256_of(device), last_used_at__gt=since)
     return devices.filter(user__email=email).exists()
 

@@ -36,7 +36,7 @@ from portal.labs.services.members import membership_end
 from portal.labs.services.sessions import sessions_end_of
 from portal.labs.services.tokens import tokens_revoke_of
 
-CONSENT_LIVES = timedelta(days=366)
+CONSENT_LIFETIME = timedelta(days=366)
 """Time that a membership waits for the owner's consent, given by signing in."""
 
 
@@ -123,7 +123,7 @@ def _await_consent(membership: Membership) -> None:
         full_name=membership.user.full_name,
         role=membership.role,
         sha256=sha256,
-        expires_at=timezone.now() + CONSENT_LIVES,
+        expires_at=timezone.now() + CONSENT_LIFETIME,
     )
     invitation_note("invitation.created", invitation, None)
 

@@ -176,7 +176,7 @@ def test_a_long_import_without_writes_sends_heartbeats(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK", 2)
-    monkeypatch.setattr(exchange, "LIVES_EVERY_S", 0.0)
+    monkeypatch.setattr(exchange, "HEARTBEAT_EVERY_S", 0.0)
     messages: list[int] = []
 
     def counted(row: RoiImport, **more: Any) -> None:
