@@ -77,7 +77,7 @@ class Filling:
         Returns:
             The new version.
         Raises:
-            IndexFormatError: Vectors that were written are missing on the server.
+            IndexFormatError: The server has fewer or more vectors than were written.
         """
         server, name, count = self._server, self._record.collection, self._state.count
         server.call("flush", name)

@@ -124,10 +124,12 @@ class TestMilvus:
         milvus.start()
         index = open_milvus(milvus.server, "killed", DIM)
         resumed, count = index.fill("of now"), filling.count
-        # The last states may be lost with the server. Their vectors are written again.
+        # The last states may be lost with the server. Their vectors are written again, and those of
+        # the call that was not answered, which may be stored.
         assert resumed.source == "all" and 0 < resumed.count <= count
-        for start in range(resumed.count, count, 100):
+        end = count + 100
+        for start in range(resumed.count, end, 100):
             resumed.put(np.arange(start, start + 100), vectors)
         assert index.finish(resumed) == 1
-        assert index.ids().tolist() == list(range(count))
+        assert index.ids().tolist() == list(range(end))
         assert index.search(vectors[17], 1)[0].tolist() == [17]
