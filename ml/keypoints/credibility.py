@@ -26,16 +26,15 @@ tissue that two images have in common many."""
 
 
 SLOW_PX, MIN_SLOW_SHARE = 3.0, 0.25
-"""Motion, px, below which a match may be one of a fixed pattern, which noise moves a little, and
-the share of such matches from which the tissue below them is tested: about the centre of a rotation
-or of a change of scale there are fewer."""
+"""Motion, px, below which a match may be one of a fixed pattern, and the share of such matches
+from which the tissue below them is tested. A rotation or a change of scale has fewer."""
 
 COARSE_PX = 6.0
 """Blur, and spacing of the samples of a patch, px, at which noise and the fixed pattern of a sensor
 or a fibre bundle vanish and the light and shade of tissue remain."""
 
 DARK_GREY = 70
-"""Brightest grey, 99 in 100 pixels of a view, below which an image is dark."""
+"""99th percentile of the grey values of a view below which it is dark."""
 
 COARSE_POINTS = 200
 """Largest number of still matches that are aligned in the blurred images."""

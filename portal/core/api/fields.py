@@ -81,11 +81,11 @@ def response_fields_of(declared: Any, *, is_list: bool) -> ResponseFields | None
         declared, is_list = declared.child, True
     if not isinstance(declared, Serializer):
         return None
-    return ResponseFields(_names_read(type(declared)), is_list)
+    return ResponseFields(_readable_names(type(declared)), is_list)
 
 
 @cache
-def _names_read(serializer: type[Serializer[Any]]) -> frozenset[str]:
+def _readable_names(serializer: type[Serializer[Any]]) -> frozenset[str]:
     return frozenset(name for name, field in serializer().fields.items() if not field.write_only)
 
 
